@@ -1,0 +1,386 @@
+/*-------------------------------------------------------------------------
+ *
+ * claim.c
+ *		Claims: who may run a command, and what everybody else is told.
+ *
+ * A claim probes first, without any lock: a terminal record answers for good,
+ * so a storm of replays never queues.  Otherwise it takes the key lock and
+ * probes again, since a miss without the lock proves nothing, and what it
+ * finds then is the truth until the lock is let go.
+ *
+ * Only the lock on its own address can make a claim wait, and only within
+ * the bound that the caller chose.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "idempotency.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#define RETRY_AFTER_MAX_US	USECS_PER_SEC
+#define NAP_MIN_MS			2
+#define NAP_MAX_MS			100
+
+/*
+ * Fills in the arguments that claims have in common; the address and its
+ * policy are there already.
+ */
+void
+claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
+				  const IdemClaimArgs *args)
+{
+	const IdemPolicy *policy = &claim->policy;
+	bool		has_wait = !PG_ARGISNULL(args->wait);
+
+	claim->deadline = GetCurrentTimestamp() +
+		policy_wait_us(policy, has_wait ? PG_GETARG_INTERVAL_P(args->wait) :
+					   NULL);
+	claim->lease_us = 0;
+	if (args->lease >= 0)
+		claim->lease_us = policy_lease_us(policy, PG_ARGISNULL(args->lease) ?
+										  NULL :
+										  PG_GETARG_INTERVAL_P(args->lease));
+	claim->ttl_us = PG_ARGISNULL(args->ttl) ? 0 :
+		duration_us("ttl", PG_GETARG_INTERVAL_P(args->ttl));
+	claim->owner = NULL;
+	if (!PG_ARGISNULL(args->owner))
+	{
+		claim->owner = PG_GETARG_TEXT_PP(args->owner);
+		address_check_text("owner", claim->owner, IDEM_OWNER_MAX);
+	}
+}
+
+/*
+ * What the address is bound to: a request, or a fingerprint of it.
+ */
+void
+claim_set_request(IdemClaim *claim, NullableDatum request,
+				  NullableDatum fingerprint)
+{
+	claim->request = request;
+	claim->fingerprint = NULL;
+	if (!request.isnull && !fingerprint.isnull)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("request and fingerprint exclude each other"),
+				 address_errdetail(&claim->address),
+				 errhint("Pass the request, or a fingerprint of it.")));
+	if (!request.isnull)
+		claim->fingerprint =
+			fingerprint_compute(DatumGetJsonbP(request.value),
+								claim->policy.ignore_paths);
+	else if (!fingerprint.isnull)
+	{
+		claim->fingerprint = DatumGetByteaPP(fingerprint.value);
+		fingerprint_check_given(claim->fingerprint);
+	}
+}
+
+static IdemTicket
+new_ticket(IdemOutcome outcome, const IdemRecord *record)
+{
+	IdemTicket	ticket = {.outcome = outcome,.retry_after_us = -1,
+	.record = *record};
+
+	return ticket;
+}
+
+/*
+ * The address is held by somebody: say when to ask again.
+ */
+static void
+answer_in_progress(IdemTicket *ticket, const IdemRecord *record,
+				   int64 retry_after_us)
+{
+	*ticket = new_ticket(OUTCOME_IN_PROGRESS, record);
+	ticket->record.state = STATE_PROCESSING;
+	ticket->retry_after_us = Max(0, Min(retry_after_us, RETRY_AFTER_MAX_US));
+}
+
+/*
+ * The answer that an existing record gives to everybody but its owner.
+ * Returns false where the record may be claimed.
+ */
+bool
+claim_answer(IdemTicket *ticket, const IdemRecord *record, bytea *fingerprint,
+			 TimestampTz now)
+{
+	bytea	   *stored = record->fingerprint.isnull ? NULL :
+		DatumGetByteaPP(record->fingerprint.value);
+
+	/* before anything else is said, whatever the state */
+	if (!fingerprint_equal(stored, fingerprint))
+		*ticket = new_ticket(OUTCOME_MISMATCH, record);
+	else if (state_is_terminal(record->state) && now >= record->expires_at)
+		*ticket = new_ticket(OUTCOME_EXPIRED, record);
+	else if (record->state == STATE_CANCELLED)
+		*ticket = new_ticket(OUTCOME_CANCELLED, record);
+	else if (state_is_terminal(record->state))
+	{
+		*ticket = new_ticket(OUTCOME_REPLAY, record);
+		ticket->with_result = true;
+	}
+	else if (record->state == STATE_UNKNOWN)
+		*ticket = new_ticket(OUTCOME_UNKNOWN, record);
+	else if (record->state == STATE_PROCESSING && now < record->lease_until)
+		answer_in_progress(ticket, record, record->lease_until - now);
+	else
+		return false;
+	return true;
+}
+
+static int64
+new_token(void)
+{
+	uint64		token;
+
+	do
+	{
+		if (!pg_strong_random(&token, sizeof(token)))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg("could not generate a random token")));
+		token &= PG_INT64_MAX;
+	} while (token == 0);
+	return (int64) token;
+}
+
+/*
+ * Too many attempts: nobody may run it any more until a person has looked.
+ * The new token belongs to nobody, so the last owner is fenced off as well.
+ */
+static void
+give_up(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+		IdemTicket *ticket)
+{
+	record->state = state_next(record->state, ACTION_GIVE_UP);
+	record->token = new_token();
+	record->lease_until = IDEM_NO_TIME;
+	record->reason = text_or_null(cstring_to_text("max_attempts reached"));
+	record_update(table, &claim->address, record);
+	durability_flush();
+	*ticket = new_ticket(OUTCOME_UNKNOWN, record);
+}
+
+/*
+ * Nothing is written: the record is inserted once, at completion.
+ */
+static void
+remember(const IdemClaim *claim, const IdemRecord *record, bool replaces)
+{
+	IdemPending pending = {.address = claim->address,
+		.replaces = replaces,
+		.attempt = record->attempt,
+		.policy_version = record->policy_version,
+		.token = record->token,
+		.ttl_us = claim->ttl_us,
+		.created_at = record->created_at,
+		.fingerprint = claim->fingerprint,
+	.owner = claim->owner};
+
+	pending_add(&pending);
+}
+
+/*
+ * Makes the caller the owner.  The key lock is held, and "record" is what
+ * stands there now: nothing, or something that may be claimed.
+ */
+static void
+grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+	  TimestampTz now, IdemTicket *ticket)
+{
+	bool		exists = record->state != STATE_NONE;
+	bool		lapsed = record->state == STATE_PROCESSING;
+	int32		max_attempts = claim->policy.max_attempts;
+
+	if (exists && max_attempts > 0 && record->attempt >= max_attempts)
+	{
+		give_up(table, claim, record, ticket);
+		return;
+	}
+
+	record->state = state_next(record->state, ACTION_CLAIM);
+	record->attempt++;
+	record->token = new_token();
+	record->owner = text_or_null(claim->owner);
+	record->reason = null_datum();
+	record->lease_until = IDEM_NO_TIME;
+	if (!exists)
+	{
+		record->created_at = now;
+		record->policy_version = claim->policy.version;
+		record->fingerprint = text_or_null(claim->fingerprint);
+	}
+	if (claim->lease_us == 0)
+		remember(claim, record, exists);
+	else
+	{
+		record->lease_until = now + claim->lease_us;
+		if (claim->ttl_us != 0)
+			record->ttl_us = claim->ttl_us;
+		if (claim->policy.keep_request && record->request.isnull)
+			record->request = claim->request;
+		if (exists)
+			record_update(table, &claim->address, record);
+		else
+			record_insert(table, &claim->address, record);
+		durability_flush();
+	}
+	*ticket = new_ticket(lapsed ? OUTCOME_RESUME : OUTCOME_EXECUTE, record);
+	ticket->token = record->token;
+}
+
+/*
+ * An owner within this transaction: itself an answer, and no lock is asked
+ * for, since this transaction would get it.
+ */
+static bool
+answer_from_pending(const IdemClaim *claim, IdemTicket *ticket)
+{
+	IdemPending *own = pending_find_open(&claim->address);
+	IdemRecord	record;
+
+	if (own == NULL)
+		return false;
+	record_clear(&record);
+	record.state = STATE_PROCESSING;
+	record.attempt = own->attempt;
+	record.created_at = own->created_at;
+	record.owner = text_or_null(own->owner);
+	if (!fingerprint_equal(own->fingerprint, claim->fingerprint))
+		*ticket = new_ticket(OUTCOME_MISMATCH, &record);
+	else
+		answer_in_progress(ticket, &record, RETRY_AFTER_MAX_US);
+	return true;
+}
+
+/*
+ * A committed lease has no lock to wait for: look again and again, ever less
+ * often, until the deadline or the end of the lease.
+ */
+static void
+nap(int *nap_ms, TimestampTz until)
+{
+	long		left_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(),
+														  until);
+
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 Min(*nap_ms, left_ms + 1), PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+	*nap_ms = Min(*nap_ms * 2, NAP_MAX_MS);
+}
+
+/*
+ * Asks the record itself.  Without the key lock only an answer counts: a miss
+ * proves nothing.
+ */
+static bool
+look(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+	 IdemTicket *ticket)
+{
+	return record_probe(table, &claim->address, record) &&
+		claim_answer(ticket, record, claim->fingerprint,
+					 GetCurrentTimestamp());
+}
+
+/*
+ * With the key lock: answers and lets go of it, or makes the caller the owner.
+ * The clock is read only now, after any wait.
+ */
+static void
+decide(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+	   IdemTicket *ticket)
+{
+	if (look(table, claim, record, ticket))
+		address_unlock(&claim->address);
+	else
+		grant(table, claim, record, GetCurrentTimestamp(), ticket);
+}
+
+/*
+ * Claims the address, or says why not.
+ */
+void
+claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
+{
+	const IdemAddress *address = &claim->address;
+	IdemRecord	record;
+	bool		keep_lock = false;	/* of the next wait */
+	int			nap_ms = NAP_MIN_MS;
+
+	if (answer_from_pending(claim, ticket))
+		return;
+	for (;;)
+	{
+		bool		busy = false;	/* is the key lock taken? */
+		TimestampTz now;
+
+		if (!look(table, claim, &record, ticket))
+		{
+			if (address_try_lock(address))
+				decide(table, claim, &record, ticket);
+			else if (!look(table, claim, &record, ticket))
+			{
+				/* not even now: its owner's transaction is still open */
+				answer_in_progress(ticket, &record, RETRY_AFTER_MAX_US);
+				busy = true;
+			}
+		}
+
+		now = GetCurrentTimestamp();
+		if (ticket->outcome != OUTCOME_IN_PROGRESS || now >= claim->deadline)
+			break;
+		record_let_go(table);
+		if (!busy)
+			nap(&nap_ms, Min(claim->deadline, record.lease_until));
+		else if (address_wait(address, keep_lock, claim->deadline - now))
+		{
+			if (keep_lock)
+			{
+				decide(table, claim, &record, ticket);
+				if (ticket->outcome != OUTCOME_IN_PROGRESS)
+					break;
+			}
+
+			/*
+			 * First wait together for the owner's end: after a commit all
+			 * have their answer at once.  After a rollback queue for the lock.
+			 */
+			keep_lock = !keep_lock;
+		}
+	}
+	durability_answered(ticket->outcome);
+}
+
+PG_FUNCTION_INFO_V1(idem_claim);
+Datum
+idem_claim(PG_FUNCTION_ARGS)
+{
+	static const IdemClaimArgs args = {.wait = 5,.lease = 6,.ttl = 7,
+	.owner = 8};
+	IdemClaim	claim;
+	IdemTicket	ticket;
+	IdemTable	table;
+	Datum		result;
+
+	address_set_args(&claim.address, fcinfo, 0);
+	durability_require_writable(&claim.address);
+	policy_get(claim.address.operation, &claim.policy);
+	claim_set_options(&claim, fcinfo, &args);
+	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4]);
+	durability_begin();
+
+	record_open(&table, RowExclusiveLock, SnapshotSelf);
+	claim_take(&table, &claim, &ticket);
+	result = ticket_datum(&claim.address, &ticket);
+	record_close(&table);
+	PG_RETURN_DATUM(result);
+}

@@ -1,0 +1,354 @@
+/*-------------------------------------------------------------------------
+ *
+ * idempotency.h
+ *		What the rooms of the extension offer each other.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef IDEMPOTENCY_H
+#define IDEMPOTENCY_H
+
+#include "fmgr.h"
+#include "access/genam.h"
+#include "datatype/timestamp.h"
+#include "nodes/execnodes.h"
+#include "utils/array.h"
+#include "utils/jsonb.h"
+#include "utils/snapshot.h"
+
+#include "errors.h"
+
+/*
+ * settings.c: every GUC.
+ */
+extern PGDLLIMPORT int idem_max_response_size;
+
+extern void settings_init(void);
+extern int64 settings_ttl_us(void);
+extern int64 settings_wait_us(void);
+extern bool settings_replicated(void);
+
+/*
+ * duration.c: intervals of a fixed length.
+ */
+#define IDEM_DURATION_MAX_DAYS	36500
+#define IDEM_WAIT_MAX_US		USECS_PER_DAY
+
+extern int64 duration_us(const char *what, const Interval *value);
+extern int64 duration_wait_us(const char *what, const Interval *value);
+extern Interval *duration_interval(int64 us);
+
+/*
+ * state.c: the state machine.
+ */
+typedef enum IdemState
+{
+	STATE_NONE,
+	STATE_PROCESSING,
+	STATE_RELEASED,
+	STATE_SUCCEEDED,
+	STATE_FAILED,
+	STATE_UNKNOWN,
+	STATE_CANCELLED
+} IdemState;
+#define STATE_COUNT (STATE_CANCELLED + 1)
+
+typedef enum IdemAction
+{
+	ACTION_CLAIM,
+	ACTION_COMPLETE,
+	ACTION_FAIL,
+	ACTION_RELEASE,
+	ACTION_HEARTBEAT,
+	ACTION_HOLD,
+	ACTION_GIVE_UP
+} IdemAction;
+#define ACTION_COUNT (ACTION_GIVE_UP + 1)
+
+typedef enum IdemOutcome
+{
+	OUTCOME_EXECUTE,
+	OUTCOME_RESUME,
+	OUTCOME_REPLAY,
+	OUTCOME_IN_PROGRESS,
+	OUTCOME_MISMATCH,
+	OUTCOME_EXPIRED,
+	OUTCOME_UNKNOWN,
+	OUTCOME_DUPLICATE,
+	OUTCOME_CANCELLED,
+	OUTCOME_ABSENT
+} IdemOutcome;
+#define OUTCOME_COUNT (OUTCOME_ABSENT + 1)
+
+extern IdemState state_next(IdemState from, IdemAction action);
+extern bool state_reachable(IdemState from, IdemState to);
+extern bool state_is_terminal(IdemState state);
+extern const char *state_name(IdemState state);
+extern IdemState state_from_name(const char *name, int len);
+extern const char *action_name(IdemAction action);
+extern const char *outcome_name(IdemOutcome outcome);
+extern IdemOutcome outcome_from_name(const char *name, int len);
+
+/*
+ * paths.c: parts of a request that do not count.
+ */
+#define IDEM_PATHS_MAX		64	/* bits of a mask */
+
+typedef struct IdemPaths IdemPaths;
+
+extern IdemPaths *paths_parse(ArrayType *array);
+extern uint64 paths_all(const IdemPaths *paths);
+extern bool paths_follow(const IdemPaths *paths, uint64 outer, int depth,
+						 const char *step, int len, uint64 *inner);
+
+/*
+ * fingerprint.c: jsonb value -> digest.
+ */
+#define IDEM_FINGERPRINT_SIZE		33
+
+extern bytea *fingerprint_compute(Jsonb *request, ArrayType *ignore_paths);
+extern void fingerprint_check_given(bytea *fingerprint);
+extern bool fingerprint_equal(bytea *a, bytea *b);
+
+/*
+ * address.c: tenant, operation and key, and the lock on them.
+ */
+#define IDEM_TENANT_MAX		128
+#define IDEM_OPERATION_MAX	128
+#define IDEM_KEY_MAX		255
+#define IDEM_OWNER_MAX		255
+#define IDEM_NOTE_MAX		1024	/* reason, resource */
+
+typedef struct IdemAddress
+{
+	text	   *tenant;
+	text	   *operation;
+	text	   *key;
+	uint64		hash;			/* of all three, secret to this cluster */
+} IdemAddress;
+
+extern void address_set(IdemAddress *address, text *tenant, text *operation,
+						text *key);
+extern void address_set_args(IdemAddress *address, FunctionCallInfo fcinfo,
+							 int first);
+extern bool address_equal(const IdemAddress *a, const IdemAddress *b);
+extern void address_check_text(const char *what, text *value, int max_chars);
+extern int	address_errdetail(const IdemAddress *address);
+extern bool address_try_lock(const IdemAddress *address);
+extern void address_lock(const IdemAddress *address);
+extern bool address_wait(const IdemAddress *address, bool keep,
+						 int64 timeout_us);
+extern void address_unlock(const IdemAddress *address);
+extern bool address_is_locked_elsewhere(const IdemAddress *address);
+
+/*
+ * catalog.c: oids of the extension's own objects.
+ */
+typedef struct IdemCatalog
+{
+	Oid			record;			/* table idem_record */
+	Oid			policy;			/* table idem_policy */
+	Oid			ticket;			/* type idem_ticket */
+	Oid			response;		/* type idem_response */
+} IdemCatalog;
+
+extern void catalog_init(void);
+extern const IdemCatalog *catalog_get(void);
+
+/*
+ * durability.c: how safe a commit has to be.
+ */
+extern void durability_require_writable(const IdemAddress *address);
+extern void durability_begin(void);
+extern void durability_flush(void);
+extern void durability_answered(IdemOutcome outcome);
+extern void durability_pre_commit(void);
+extern void durability_reset(void);
+
+/*
+ * record.c: the table idem_record.
+ */
+#define IDEM_NO_TIME	DT_NOBEGIN	/* NULL in a timestamp column */
+
+/* What a command answers, as its owner stores it. */
+typedef struct IdemResult
+{
+	NullableDatum code;
+	NullableDatum resource;
+	NullableDatum response;
+	NullableDatum headers;
+	NullableDatum body;
+} IdemResult;
+
+/* A row; STATE_NONE stands for "no row". */
+typedef struct IdemRecord
+{
+	ItemPointerData tid;
+	IdemState	state;
+	int32		attempt;
+	int32		policy_version; /* 0: NULL */
+	int64		token;
+	TimestampTz created_at;
+	TimestampTz completed_at;
+	TimestampTz expires_at;
+	TimestampTz lease_until;
+	int64		ttl_us;			/* 0: NULL */
+	IdemResult	result;
+	NullableDatum fingerprint;
+	NullableDatum request;
+	NullableDatum owner;
+	NullableDatum reason;
+} IdemRecord;
+
+/* idem_record, open for probing and writing. */
+typedef struct IdemTable
+{
+	Relation	rel;
+	Relation	pkey;
+	IndexScanDesc scan;
+	TupleTableSlot *found;		/* the row the last probe found */
+	TupleTableSlot *new_row;	/* the next four only once written to */
+	ResultRelInfo *rri;
+	EState	   *estate;
+} IdemTable;
+
+extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
+extern bool record_probe(IdemTable *table, const IdemAddress *address,
+						 IdemRecord *record);
+extern void record_let_go(IdemTable *table);
+extern void record_insert(IdemTable *table, const IdemAddress *address,
+						  const IdemRecord *record);
+extern void record_update(IdemTable *table, const IdemAddress *address,
+						  const IdemRecord *record);
+extern void record_close(IdemTable *table);
+extern void record_clear(IdemRecord *record);
+extern bool record_same_result(const IdemResult *a, const IdemResult *b);
+extern NullableDatum null_datum(void);
+extern NullableDatum text_or_null(text *value);
+
+/*
+ * ticket.c: the types idem_ticket and idem_response.
+ */
+typedef struct IdemTicket
+{
+	IdemOutcome outcome;
+	int64		token;			/* 0: no right to run */
+	int64		retry_after_us; /* -1: NULL */
+	bool		with_result;	/* may the result be shown? */
+	IdemRecord	record;			/* the facts */
+} IdemTicket;
+
+extern HeapTuple ticket_form(const IdemAddress *address,
+							 const IdemTicket *ticket);
+extern Datum ticket_datum(const IdemAddress *address,
+						  const IdemTicket *ticket);
+extern void ticket_read(HeapTupleHeader row, IdemAddress *address,
+						int64 *token);
+extern IdemOutcome ticket_read_outcome(HeapTupleHeader row);
+extern IdemState response_read(HeapTupleHeader row, IdemResult *result);
+
+/*
+ * pending.c: the atomic claims of this transaction.
+ */
+typedef enum IdemPendingStatus
+{
+	PENDING_OPEN,
+	PENDING_COMPLETED,
+	PENDING_RELEASED
+} IdemPendingStatus;
+
+typedef struct IdemPending
+{
+	struct IdemPending *next;	/* in the same bucket */
+	IdemAddress address;
+	IdemPendingStatus status;
+	bool		replaces;		/* there is a row to be updated */
+	int32		attempt;
+	int32		policy_version;
+	int64		token;
+	int64		ttl_us;			/* 0: the default */
+	TimestampTz created_at;
+	bytea	   *fingerprint;	/* NULL: no request */
+	text	   *owner;			/* NULL: none */
+} IdemPending;
+
+extern void pending_init(void);
+extern void pending_add(const IdemPending *claim);
+extern IdemPending *pending_find_open(const IdemAddress *address);
+extern IdemPending *pending_find_token(const IdemAddress *address,
+									   int64 token);
+extern void pending_close(IdemPending *claim, IdemPendingStatus status);
+
+/*
+ * policy.c: what an operation's policy and the settings say.
+ */
+typedef struct IdemPolicy
+{
+	int64		ttl_us;			/* 0: the setting */
+	int64		lease_us;		/* 0: atomic */
+	int64		max_lease_us;	/* 0: no limit but the general one */
+	int64		wait_us;		/* -1: the setting */
+	int32		max_attempts;	/* 0: no limit */
+	int32		version;		/* 0: there is no policy */
+	bool		keep_request;
+	ArrayType  *ignore_paths;	/* NULL: none; valid until the next get */
+} IdemPolicy;
+
+extern void policy_init(void);
+extern void policy_get(text *operation, IdemPolicy *policy);
+extern int64 policy_ttl_us(const IdemPolicy *policy, int64 asked_us);
+extern int64 policy_lease_us(const IdemPolicy *policy, const Interval *asked);
+extern int64 policy_wait_us(const IdemPolicy *policy, const Interval *asked);
+
+/*
+ * claim.c: claims.
+ */
+typedef struct IdemClaim
+{
+	IdemAddress address;
+	IdemPolicy	policy;
+	NullableDatum request;
+	bytea	   *fingerprint;	/* NULL: no request */
+	int64		lease_us;		/* 0: atomic */
+	int64		ttl_us;			/* 0: the default */
+	text	   *owner;			/* NULL: none */
+	TimestampTz deadline;		/* of waiting */
+} IdemClaim;
+
+/* Where a function's optional arguments stand; -1 for "has none". */
+typedef struct IdemClaimArgs
+{
+	int			wait;
+	int			lease;
+	int			ttl;
+	int			owner;
+} IdemClaimArgs;
+
+extern void claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
+							  const IdemClaimArgs *args);
+extern void claim_set_request(IdemClaim *claim, NullableDatum request,
+							  NullableDatum fingerprint);
+extern bool claim_answer(IdemTicket *ticket, const IdemRecord *record,
+						 bytea *fingerprint, TimestampTz now);
+extern void claim_take(IdemTable *table, const IdemClaim *claim,
+					   IdemTicket *ticket);
+
+/*
+ * complete.c: what the owner of a claim does with it.
+ */
+typedef struct IdemChange
+{
+	IdemAction	action;
+	IdemResult	result;			/* of complete and fail */
+	text	   *reason;			/* of release; NULL: none */
+	bool		has_lease;		/* of heartbeat */
+	Interval	lease;
+} IdemChange;
+
+extern void complete_check_result(const IdemAddress *address,
+								  const IdemResult *result);
+extern void complete_apply(IdemTable *table, const IdemAddress *address,
+						   int64 token, const IdemChange *change,
+						   IdemRecord *record);
+
+#endif							/* IDEMPOTENCY_H */

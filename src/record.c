@@ -1,0 +1,191 @@
+/*-------------------------------------------------------------------------
+ *
+ * record.c
+ *		The table idem_record: probes, inserts and updates. Its columns are
+ *		known to record_row.c alone.
+ *
+ * Rows are read and written directly, with the extension's right: callers
+ * have none on the table.
+ *
+ * Locking: every writer of a row holds its key lock (address.c).  Therefore a
+ * scan with SnapshotSelf, made under the key lock, finds the row that is
+ * current now; without the lock it can miss a row that is being moved by an
+ * update, so a miss proves nothing.  SnapshotSelf is used because it sees
+ * what is committed now in every isolation level, and takes no predicate
+ * locks.  The unique index is the last line of defence.
+ *
+ * Memory: the values of a probed record point into the row's buffer, which
+ * stays pinned until the next probe, record_let_go() or record_close().
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/skey.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "compat.h"
+#include "idempotency.h"
+#include "miscadmin.h"
+#include "record_row.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+void
+record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot)
+{
+	memset(table, 0, sizeof(*table));
+	table->rel = table_open(catalog_get()->record, mode);
+
+	/* asked for at each call, so that REINDEX CONCURRENTLY is safe */
+	table->pkey = index_open(compat_primary_key(table->rel),
+							 AccessShareLock);
+	table->scan = compat_index_beginscan(table->rel, table->pkey, snapshot,
+										 3);
+	table->found = table_slot_create(table->rel, NULL);
+}
+
+/*
+ * Finds the row of an address.  False, and a record of STATE_NONE, when there
+ * is none.
+ */
+bool
+record_probe(IdemTable *table, const IdemAddress *address,
+			 IdemRecord *record)
+{
+	ScanKeyData keys[3];
+
+	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
+				PointerGetDatum(address->tenant));
+	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_TEXTEQ,
+				PointerGetDatum(address->operation));
+	ScanKeyInit(&keys[2], 3, BTEqualStrategyNumber, F_TEXTEQ,
+				PointerGetDatum(address->key));
+	index_rescan(table->scan, keys, 3, NULL, 0);
+	if (!index_getnext_slot(table->scan, ForwardScanDirection, table->found))
+	{
+		record_clear(record);
+		return false;
+	}
+	slot_getallattrs(table->found);
+	record_from_row(record, table->found->tts_values,
+					table->found->tts_isnull);
+	record->tid = table->found->tts_tid;
+	return true;
+}
+
+/*
+ * Gives up the pins of the last probe; before any wait, so that vacuum is not
+ * held up.
+ */
+void
+record_let_go(IdemTable *table)
+{
+	ExecClearTuple(table->found);
+	index_rescan(table->scan, NULL, 0, NULL, 0);
+}
+
+static void
+open_for_write(IdemTable *table)
+{
+	if (table->rri != NULL)
+		return;
+	table->rri = makeNode(ResultRelInfo);
+	InitResultRelInfo(table->rri, table->rel, 0, NULL, 0);
+	ExecOpenIndices(table->rri, false);
+	table->estate = CreateExecutorState();
+	table->new_row = MakeSingleTupleTableSlot(RelationGetDescr(table->rel),
+											  &TTSOpsVirtual);
+}
+
+static void
+fill_new_row(IdemTable *table, const IdemAddress *address,
+			 const IdemRecord *record)
+{
+	TupleTableSlot *slot = table->new_row;
+
+	ExecClearTuple(slot);
+	record_to_row(address, record, slot->tts_values, slot->tts_isnull);
+	ExecStoreVirtualTuple(slot);
+}
+
+/*
+ * A violation of the unique index means that somebody writes without the key
+ * lock, by hand for instance: an internal error, and never a 23505.
+ */
+static void
+insert_index_tuples(IdemTable *table, const IdemAddress *address,
+					bool is_update, IdemUpdateIndexes which)
+{
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		compat_insert_index_tuples(table->rri, table->new_row, table->estate,
+								   is_update, which);
+	}
+	PG_CATCH();
+	{
+		if (geterrcode() != ERRCODE_UNIQUE_VIOLATION)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("record was written by somebody else without its key lock"),
+				 address_errdetail(address),
+				 errhint("Write idem_record through the idem_ functions only.")));
+	}
+	PG_END_TRY();
+	ResetPerTupleExprContext(table->estate);
+}
+
+void
+record_insert(IdemTable *table, const IdemAddress *address,
+			  const IdemRecord *record)
+{
+	open_for_write(table);
+	fill_new_row(table, address, record);
+	simple_table_tuple_insert(table->rel, table->new_row);
+	insert_index_tuples(table, address, false, IDEM_UPDATE_NONE);
+}
+
+/*
+ * Updates the row that the last probe found.
+ */
+void
+record_update(IdemTable *table, const IdemAddress *address,
+			  const IdemRecord *record)
+{
+	ItemPointerData tid = record->tid;
+	IdemUpdateIndexes which = IDEM_UPDATE_NONE;
+
+	/* the row may come from an earlier call within the same command */
+	CommandCounterIncrement();
+	open_for_write(table);
+	fill_new_row(table, address, record);
+	simple_table_tuple_update(table->rel, &tid, table->new_row, SnapshotSelf,
+							  &which);
+	if (which != IDEM_UPDATE_NONE)
+		insert_index_tuples(table, address, true, which);
+}
+
+/*
+ * The locks on the relations stay until the transaction ends, as usual.
+ */
+void
+record_close(IdemTable *table)
+{
+	if (table->rri != NULL)
+	{
+		ExecDropSingleTupleTableSlot(table->new_row);
+		ExecCloseIndices(table->rri);
+		FreeExecutorState(table->estate);
+	}
+	ExecDropSingleTupleTableSlot(table->found);
+	index_endscan(table->scan);
+	index_close(table->pkey, NoLock);
+	table_close(table->rel, NoLock);
+}

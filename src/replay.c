@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * replay.c
+ *		Asking without claiming: idem_replay, and idem_require for callers
+ *		who want outcomes as errors.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "idempotency.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/*
+ * No record was found, or one that may be claimed.  If the address is locked,
+ * its owner's transaction is still open.
+ */
+static void
+answer_without_result(IdemTicket *ticket, const IdemRecord *record,
+					  const IdemClaim *claim)
+{
+	memset(ticket, 0, sizeof(*ticket));
+	ticket->record = *record;
+	ticket->outcome = OUTCOME_ABSENT;
+	ticket->retry_after_us = -1;
+	if (pending_find_open(&claim->address) != NULL ||
+		address_is_locked_elsewhere(&claim->address))
+	{
+		ticket->outcome = OUTCOME_IN_PROGRESS;
+		ticket->record.state = STATE_PROCESSING;
+		ticket->retry_after_us = USECS_PER_SEC;
+	}
+}
+
+/*
+ * The caller's snapshot finds the row even while it is being moved by an
+ * update.  Under SERIALIZABLE it would take predicate locks, and so set
+ * unrelated addresses against each other; SnapshotSelf takes none, and what
+ * it misses is at worst "absent", which is no proof anyway.
+ */
+static Snapshot
+replay_snapshot(void)
+{
+	return IsolationIsSerializable() ? SnapshotSelf : GetActiveSnapshot();
+}
+
+PG_FUNCTION_INFO_V1(idem_replay);
+Datum
+idem_replay(PG_FUNCTION_ARGS)
+{
+	IdemClaim	claim;
+	IdemTicket	ticket;
+	IdemRecord	record;
+	IdemTable	table;
+	Datum		result;
+
+	address_set_args(&claim.address, fcinfo, 0);
+	policy_get(claim.address.operation, &claim.policy);
+	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4]);
+	durability_begin();
+
+	record_open(&table, AccessShareLock, replay_snapshot());
+	if (!record_probe(&table, &claim.address, &record) ||
+		!claim_answer(&ticket, &record, claim.fingerprint,
+					  GetCurrentTimestamp()))
+		answer_without_result(&ticket, &record, &claim);
+	durability_answered(ticket.outcome);
+	result = ticket_datum(&claim.address, &ticket);
+	record_close(&table);
+	PG_RETURN_DATUM(result);
+}
+
+/*
+ * What each outcome becomes as an error; execute, resume and replay are none.
+ */
+static const struct
+{
+	int			sqlstate;
+	const char *message;
+	const char *hint;
+}			requirements[OUTCOME_COUNT] = {
+	[OUTCOME_IN_PROGRESS] = {
+		ERRCODE_IDEM_IN_PROGRESS, "command is in progress",
+		"Ask again after retry_after, or claim with a wait."
+	},
+	[OUTCOME_MISMATCH] = {
+		ERRCODE_IDEM_MISMATCH, "key was used for a different request",
+		"Use a new key for a new request."
+	},
+	[OUTCOME_EXPIRED] = {
+		ERRCODE_IDEM_EXPIRED, "command has run, and its answer has expired",
+		"Do not run it again; look for what it made."
+	},
+	[OUTCOME_UNKNOWN] = {
+		ERRCODE_IDEM_UNKNOWN, "outcome of the command is unknown",
+		"Do not run it again; it has to be reconciled first."
+	},
+	[OUTCOME_DUPLICATE] = {
+		ERRCODE_IDEM_DUPLICATE, "command was given under another key",
+		"Use the answer of the first command."
+	},
+	[OUTCOME_CANCELLED] = {
+		ERRCODE_IDEM_CANCELLED, "command was cancelled before it ran",
+		"Use a new key to give it again."
+	},
+	[OUTCOME_ABSENT] = {
+		ERRCODE_IDEM_ABSENT, "no result of the command is known here",
+		"Claim it to run it."
+	}
+};
+
+PG_FUNCTION_INFO_V1(idem_require);
+Datum
+idem_require(PG_FUNCTION_ARGS)
+{
+	HeapTupleHeader row;
+	IdemOutcome outcome;
+	IdemAddress address;
+	int64		token;
+
+	if (PG_ARGISNULL(0))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("ticket must not be NULL"),
+				 errdetail("The ticket says which command is meant."),
+				 errhint("Pass the ticket that idem_claim() returned.")));
+	row = PG_GETARG_HEAPTUPLEHEADER(0);
+	outcome = ticket_read_outcome(row);
+	ticket_read(row, &address, &token);
+	if (requirements[outcome].message != NULL)
+		ereport(ERROR,
+				(errcode(requirements[outcome].sqlstate),
+				 errmsg("%s", requirements[outcome].message),
+				 address_errdetail(&address),
+				 errhint("%s", requirements[outcome].hint)));
+	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
+}

@@ -1,0 +1,120 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.c
+ *		Every setting of the extension: unit, bounds, and the meaning of
+ *		zero and of -1.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "idempotency.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#define TTL_MIN_S					1
+#define TTL_MAX_S					INT_MAX
+#define TTL_DEFAULT_S				SECS_PER_DAY
+
+#define WAIT_MIN_MS					0	/* do not wait */
+#define WAIT_MAX_MS					((int) (IDEM_WAIT_MAX_US / 1000))
+#define WAIT_DEFAULT_MS				0
+
+#define RESPONSE_SIZE_MIN_BYTES		0	/* store no response at all */
+#define RESPONSE_SIZE_MAX_BYTES		(256 * 1024 * 1024)
+#define RESPONSE_SIZE_DEFAULT_BYTES (1024 * 1024)
+
+#define RETENTION_MIN_S				(-1)	/* keep for ever */
+#define RETENTION_MAX_S				INT_MAX
+#define RETENTION_DEFAULT_S			(-1)
+
+typedef enum Durability
+{
+	DURABILITY_LOCAL,
+	DURABILITY_REPLICATED
+} Durability;
+
+static const struct config_enum_entry durability_options[] = {
+	{"local", DURABILITY_LOCAL, false},
+	{"replicated", DURABILITY_REPLICATED, false},
+	{NULL, 0, false}
+};
+
+int			idem_max_response_size = RESPONSE_SIZE_DEFAULT_BYTES;
+
+static int	ttl_s = TTL_DEFAULT_S;
+static int	wait_ms = WAIT_DEFAULT_MS;
+static int	tombstone_retention_s = RETENTION_DEFAULT_S;
+static int	durability = DURABILITY_LOCAL;
+
+/*
+ * Values set before the library was loaded are checked here; the server
+ * replaces a bad one by the default, with a warning.
+ */
+void
+settings_init(void)
+{
+	DefineCustomIntVariable("idempotency.ttl",
+							"How long the answer of a completed command is replayed.",
+							"Counted from the completion. Operations with a ttl in their policy do not use it.",
+							&ttl_s,
+							TTL_DEFAULT_S, TTL_MIN_S, TTL_MAX_S,
+							PGC_USERSET, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idempotency.wait",
+							"How long a claim waits for another owner of its address.",
+							"Zero answers in_progress at once.",
+							&wait_ms,
+							WAIT_DEFAULT_MS, WAIT_MIN_MS, WAIT_MAX_MS,
+							PGC_USERSET, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idempotency.max_response_size",
+							"Largest response, headers or body that can be stored.",
+							"Zero allows empty ones only.",
+							&idem_max_response_size,
+							RESPONSE_SIZE_DEFAULT_BYTES,
+							RESPONSE_SIZE_MIN_BYTES, RESPONSE_SIZE_MAX_BYTES,
+							PGC_SUSET, GUC_UNIT_BYTE,
+							NULL, NULL, NULL);
+
+	DefineCustomIntVariable("idempotency.tombstone_retention",
+							"How long an expired record is remembered.",
+							"-1 keeps it for ever.",
+							&tombstone_retention_s,
+							RETENTION_DEFAULT_S,
+							RETENTION_MIN_S, RETENTION_MAX_S,
+							PGC_SUSET, GUC_UNIT_S,
+							NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("idempotency.durability",
+							 "What a commit of claims, completions and replays waits for.",
+							 "local: the flush of this server. replicated: a synchronous standby as well.",
+							 &durability,
+							 DURABILITY_LOCAL, durability_options,
+							 PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("idempotency");
+}
+
+int64
+settings_ttl_us(void)
+{
+	return (int64) ttl_s * USECS_PER_SEC;
+}
+
+int64
+settings_wait_us(void)
+{
+	return (int64) wait_ms * 1000;
+}
+
+bool
+settings_replicated(void)
+{
+	return durability == DURABILITY_REPLICATED;
+}

@@ -1,0 +1,237 @@
+/*-------------------------------------------------------------------------
+ *
+ * ticket.c
+ *		The only file that knows the columns of the types idem_ticket and
+ *		idem_response.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "executor/executor.h"
+#include "funcapi.h"
+#include "idempotency.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+
+/* columns of idem_ticket, from zero */
+enum
+{
+	COL_OUTCOME,
+	COL_TENANT,
+	COL_OPERATION,
+	COL_KEY,
+	COL_TOKEN,
+	COL_ATTEMPT,
+	COL_STATE,
+	COL_CREATED_AT,
+	COL_COMPLETED_AT,
+	COL_EXPIRES_AT,
+	COL_LEASE_UNTIL,
+	COL_RETRY_AFTER,
+	COL_CODE,
+	COL_RESOURCE,
+	COL_RESPONSE,
+	COL_HEADERS,
+	COL_BODY,
+	COL_REQUEST,
+	COL_OWNER,
+	COL_REASON,
+	TICKET_COLUMNS
+};
+
+/* columns of idem_response, from one as GetAttributeByNum() counts */
+enum
+{
+	RESPONSE_RESPONSE = 1,
+	RESPONSE_CODE,
+	RESPONSE_RESOURCE,
+	RESPONSE_HEADERS,
+	RESPONSE_BODY,
+	RESPONSE_STATE
+};
+
+/* The row being made. */
+typedef struct Row
+{
+	Datum		values[TICKET_COLUMNS];
+	bool		isnull[TICKET_COLUMNS];
+} Row;
+
+static void
+set_value(Row *row, int column, Datum value)
+{
+	row->values[column] = value;
+	row->isnull[column] = false;
+}
+
+static void
+set_time(Row *row, int column, TimestampTz value)
+{
+	if (value != IDEM_NO_TIME)
+		set_value(row, column, TimestampTzGetDatum(value));
+}
+
+static void
+set_nullable(Row *row, int column, NullableDatum value)
+{
+	if (!value.isnull)
+		set_value(row, column, value.value);
+}
+
+static void
+set_facts(Row *row, const IdemRecord *record)
+{
+	if (record->state == STATE_NONE)
+		return;
+	if (record->attempt > 0)
+		set_value(row, COL_ATTEMPT, Int32GetDatum(record->attempt));
+	set_value(row, COL_STATE, CStringGetTextDatum(state_name(record->state)));
+	set_time(row, COL_CREATED_AT, record->created_at);
+	set_time(row, COL_COMPLETED_AT, record->completed_at);
+	set_time(row, COL_EXPIRES_AT, record->expires_at);
+	set_time(row, COL_LEASE_UNTIL, record->lease_until);
+	set_nullable(row, COL_RESOURCE, record->result.resource);
+	set_nullable(row, COL_OWNER, record->owner);
+	set_nullable(row, COL_REASON, record->reason);
+}
+
+/*
+ * Only a replay, and the call that made the answer, see it; only an owner
+ * sees the stored request.
+ */
+static void
+set_contents(Row *row, const IdemTicket *ticket)
+{
+	const IdemResult *result = &ticket->record.result;
+
+	if (ticket->with_result)
+	{
+		set_nullable(row, COL_CODE, result->code);
+		set_nullable(row, COL_RESPONSE, result->response);
+		set_nullable(row, COL_HEADERS, result->headers);
+		set_nullable(row, COL_BODY, result->body);
+	}
+	if (ticket->token != 0)
+	{
+		set_value(row, COL_TOKEN, Int64GetDatum(ticket->token));
+		set_nullable(row, COL_REQUEST, ticket->record.request);
+	}
+}
+
+HeapTuple
+ticket_form(const IdemAddress *address, const IdemTicket *ticket)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc(catalog_get()->ticket, -1);
+	HeapTuple	tuple;
+	Row			row;
+
+	/* an older type has fewer: columns are added at the end */
+	if (desc->natts > TICKET_COLUMNS)
+		elog(ERROR, "type idem_ticket has %d columns, expected at most %d",
+			 desc->natts, TICKET_COLUMNS);
+	memset(row.isnull, true, sizeof(row.isnull));
+	set_value(&row, COL_OUTCOME,
+			  CStringGetTextDatum(outcome_name(ticket->outcome)));
+	set_value(&row, COL_TENANT, PointerGetDatum(address->tenant));
+	set_value(&row, COL_OPERATION, PointerGetDatum(address->operation));
+	set_value(&row, COL_KEY, PointerGetDatum(address->key));
+	if (ticket->retry_after_us >= 0)
+		set_value(&row, COL_RETRY_AFTER,
+				  IntervalPGetDatum(duration_interval(ticket->retry_after_us)));
+	set_facts(&row, &ticket->record);
+	set_contents(&row, ticket);
+	tuple = heap_form_tuple(desc, row.values, row.isnull);
+	ReleaseTupleDesc(desc);
+	return tuple;
+}
+
+Datum
+ticket_datum(const IdemAddress *address, const IdemTicket *ticket)
+{
+	/* fetches what is stored out of line */
+	return HeapTupleGetDatum(ticket_form(address, ticket));
+}
+
+static text *
+get_text(HeapTupleHeader row, int column)
+{
+	bool		isnull;
+	Datum		value = GetAttributeByNum(row, column + 1, &isnull);
+
+	return isnull ? NULL : DatumGetTextPP(value);
+}
+
+/*
+ * Address and token (0 for NULL) of a ticket that came back.
+ */
+void
+ticket_read(HeapTupleHeader row, IdemAddress *address, int64 *token)
+{
+	bool		isnull;
+	Datum		value = GetAttributeByNum(row, COL_TOKEN + 1, &isnull);
+
+	*token = isnull ? 0 : DatumGetInt64(value);
+	address_set(address, get_text(row, COL_TENANT),
+				get_text(row, COL_OPERATION), get_text(row, COL_KEY));
+}
+
+IdemOutcome
+ticket_read_outcome(HeapTupleHeader row)
+{
+	text	   *name = get_text(row, COL_OUTCOME);
+	IdemOutcome outcome = OUTCOME_COUNT;
+
+	if (name != NULL)
+		outcome = outcome_from_name(VARDATA_ANY(name),
+									VARSIZE_ANY_EXHDR(name));
+	if (outcome == OUTCOME_COUNT)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("ticket has no known outcome"),
+				 errdetail("Its outcome is %s.",
+						   name ? quote_literal_cstr(text_to_cstring(name)) :
+						   "NULL"),
+				 errhint("Pass the ticket as idem_claim() or idem_replay() returned it.")));
+	return outcome;
+}
+
+static NullableDatum
+get_nullable(HeapTupleHeader row, int column)
+{
+	NullableDatum result;
+
+	result.value = GetAttributeByNum(row, column, &result.isnull);
+	return result;
+}
+
+/*
+ * Takes an idem_response apart; returns the state it asks for.
+ */
+IdemState
+response_read(HeapTupleHeader row, IdemResult *result)
+{
+	NullableDatum state = get_nullable(row, RESPONSE_STATE);
+	IdemState	wanted = STATE_SUCCEEDED;
+
+	result->response = get_nullable(row, RESPONSE_RESPONSE);
+	result->code = get_nullable(row, RESPONSE_CODE);
+	result->resource = get_nullable(row, RESPONSE_RESOURCE);
+	result->headers = get_nullable(row, RESPONSE_HEADERS);
+	result->body = get_nullable(row, RESPONSE_BODY);
+	if (!state.isnull)
+	{
+		char	   *name = TextDatumGetCString(state.value);
+
+		wanted = state_from_name(name, strlen(name));
+		if (wanted != STATE_SUCCEEDED && wanted != STATE_FAILED)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("a handler cannot end a command as \"%s\"", name),
+					 errdetail("The state of an idem_response is succeeded, failed or NULL."),
+					 errhint("Raise an error to undo everything.")));
+	}
+	return wanted;
+}
