@@ -27,6 +27,7 @@
 #define RETRY_AFTER_MAX_US	USECS_PER_SEC
 #define NAP_MIN_MS			2
 #define NAP_MAX_MS			100
+#define TOKEN_STOCK			32
 
 /*
  * Fills in the arguments that claims have in common; the address and its
@@ -136,18 +137,28 @@ claim_answer(IdemTicket *ticket, const IdemRecord *record, bytea *fingerprint,
 	return true;
 }
 
+/*
+ * A random number above zero.  They are fetched by the dozen: most of the
+ * generator's cost is per call.
+ */
 static int64
 new_token(void)
 {
+	static uint64 stock[TOKEN_STOCK];
+	static int	left = 0;
 	uint64		token;
 
 	do
 	{
-		if (!pg_strong_random(&token, sizeof(token)))
-			ereport(ERROR,
-					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg("could not generate a random token")));
-		token &= PG_INT64_MAX;
+		if (left == 0)
+		{
+			if (!pg_strong_random(stock, sizeof(stock)))
+				ereport(ERROR,
+						(errcode(ERRCODE_INTERNAL_ERROR),
+						 errmsg("could not generate random tokens")));
+			left = TOKEN_STOCK;
+		}
+		token = stock[--left] & PG_INT64_MAX;
 	} while (token == 0);
 	return (int64) token;
 }

@@ -204,10 +204,11 @@ typedef struct IdemRecord
 typedef struct IdemTable
 {
 	Relation	rel;
+	Snapshot	snapshot;
+	IndexScanDesc scan;			/* this and the next two once probed */
 	Relation	pkey;
-	IndexScanDesc scan;
 	TupleTableSlot *found;		/* the row the last probe found */
-	TupleTableSlot *new_row;	/* the next four only once written to */
+	TupleTableSlot *new_row;	/* this and the next two once written to */
 	ResultRelInfo *rri;
 	EState	   *estate;
 } IdemTable;

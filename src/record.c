@@ -38,12 +38,19 @@ record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot)
 {
 	memset(table, 0, sizeof(*table));
 	table->rel = table_open(catalog_get()->record, mode);
+	table->snapshot = snapshot;
+}
 
+static void
+open_for_probe(IdemTable *table)
+{
+	if (table->scan != NULL)
+		return;
 	/* asked for at each call, so that REINDEX CONCURRENTLY is safe */
 	table->pkey = index_open(compat_primary_key(table->rel),
 							 AccessShareLock);
-	table->scan = compat_index_beginscan(table->rel, table->pkey, snapshot,
-										 3);
+	table->scan = compat_index_beginscan(table->rel, table->pkey,
+										 table->snapshot, 3);
 	table->found = table_slot_create(table->rel, NULL);
 }
 
@@ -57,6 +64,7 @@ record_probe(IdemTable *table, const IdemAddress *address,
 {
 	ScanKeyData keys[3];
 
+	open_for_probe(table);
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->tenant));
 	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_TEXTEQ,
@@ -83,6 +91,8 @@ record_probe(IdemTable *table, const IdemAddress *address,
 void
 record_let_go(IdemTable *table)
 {
+	if (table->scan == NULL)
+		return;
 	ExecClearTuple(table->found);
 	index_rescan(table->scan, NULL, 0, NULL, 0);
 }
@@ -184,8 +194,11 @@ record_close(IdemTable *table)
 		ExecCloseIndices(table->rri);
 		FreeExecutorState(table->estate);
 	}
-	ExecDropSingleTupleTableSlot(table->found);
-	index_endscan(table->scan);
-	index_close(table->pkey, NoLock);
+	if (table->scan != NULL)
+	{
+		ExecDropSingleTupleTableSlot(table->found);
+		index_endscan(table->scan);
+		index_close(table->pkey, NoLock);
+	}
 	table_close(table->rel, NoLock);
 }
