@@ -70,6 +70,7 @@ record_clear(IdemRecord *record)
 {
 	memset(record, 0, sizeof(*record));
 	ItemPointerSetInvalid(&record->tid);
+	record->created_at = IDEM_NO_TIME;
 	record->completed_at = IDEM_NO_TIME;
 	record->expires_at = IDEM_NO_TIME;
 	record->lease_until = IDEM_NO_TIME;
