@@ -3,10 +3,11 @@
  * claim.c
  *		Claims: who may run a command, and what everybody else is told.
  *
- * A claim probes first, without any lock: a terminal record answers for good,
- * so a storm of replays never queues.  Otherwise it takes the key lock and
- * probes again, since a miss without the lock proves nothing, and what it
- * finds then is the truth until the lock is let go.
+ * A probe under the key lock decides: what it finds is the truth until the
+ * lock is let go.  The lock is asked for without waiting.  A probe without it
+ * comes first where a replay is likely, and when the lock is taken: a terminal
+ * record answers for good, so a storm of replays never queues and is never
+ * told in_progress.  A miss without the lock proves nothing.
  *
  * Only the lock on its own address can make a claim wait, and only within
  * the bound that the caller chose.
@@ -28,6 +29,12 @@
 #define NAP_MIN_MS			2
 #define NAP_MAX_MS			100
 #define TOKEN_STOCK			32
+
+/*
+ * What this session's next claim will probably be.  A wrong guess costs a
+ * probe, or a lock that is let go; never a wrong answer.
+ */
+static bool expect_new = true;
 
 /*
  * Fills in the arguments that claims have in common; the address and its
@@ -325,16 +332,17 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 	const IdemAddress *address = &claim->address;
 	IdemRecord	record;
 	bool		keep_lock = false;	/* of the next wait */
+	bool		probe_first = !expect_new;
 	int			nap_ms = NAP_MIN_MS;
 
 	if (answer_from_pending(claim, ticket))
 		return;
-	for (;;)
+	for (;; probe_first = true)
 	{
 		bool		busy = false;	/* is the key lock taken? */
 		TimestampTz now;
 
-		if (!look(table, claim, &record, ticket))
+		if (!probe_first || !look(table, claim, &record, ticket))
 		{
 			if (address_try_lock(address))
 				decide(table, claim, &record, ticket);
@@ -368,6 +376,7 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 			keep_lock = !keep_lock;
 		}
 	}
+	expect_new = ticket->outcome == OUTCOME_EXECUTE;
 	durability_answered(ticket->outcome);
 }
 

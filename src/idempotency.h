@@ -243,9 +243,9 @@ extern HeapTuple ticket_form(const IdemAddress *address,
 							 const IdemTicket *ticket);
 extern Datum ticket_datum(const IdemAddress *address,
 						  const IdemTicket *ticket);
-extern void ticket_read(HeapTupleHeader row, IdemAddress *address,
+extern void ticket_read(HeapTupleHeader header, IdemAddress *address,
 						int64 *token);
-extern IdemOutcome ticket_read_outcome(HeapTupleHeader row);
+extern IdemOutcome ticket_read_outcome(HeapTupleHeader header);
 extern IdemState response_read(HeapTupleHeader row, IdemResult *result);
 
 /*

@@ -155,35 +155,53 @@ ticket_datum(const IdemAddress *address, const IdemTicket *ticket)
 	return HeapTupleGetDatum(ticket_form(address, ticket));
 }
 
-static text *
-get_text(HeapTupleHeader row, int column)
+/*
+ * Takes apart a ticket that came back, which may be of an older type with
+ * fewer columns.
+ */
+static void
+deform_ticket(HeapTupleHeader header, Row *row)
 {
-	bool		isnull;
-	Datum		value = GetAttributeByNum(row, column + 1, &isnull);
+	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
+											  HeapTupleHeaderGetTypMod(header));
+	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),
+	.t_data = header};
 
-	return isnull ? NULL : DatumGetTextPP(value);
+	if (desc->natts <= COL_TOKEN || desc->natts > TICKET_COLUMNS)
+		elog(ERROR, "ticket has %d columns", desc->natts);
+	heap_deform_tuple(&tuple, desc, row->values, row->isnull);
+	ReleaseTupleDesc(desc);
+}
+
+static text *
+get_text(const Row *row, int column)
+{
+	return row->isnull[column] ? NULL : DatumGetTextPP(row->values[column]);
 }
 
 /*
  * Address and token (0 for NULL) of a ticket that came back.
  */
 void
-ticket_read(HeapTupleHeader row, IdemAddress *address, int64 *token)
+ticket_read(HeapTupleHeader header, IdemAddress *address, int64 *token)
 {
-	bool		isnull;
-	Datum		value = GetAttributeByNum(row, COL_TOKEN + 1, &isnull);
+	Row			row;
 
-	*token = isnull ? 0 : DatumGetInt64(value);
-	address_set(address, get_text(row, COL_TENANT),
-				get_text(row, COL_OPERATION), get_text(row, COL_KEY));
+	deform_ticket(header, &row);
+	*token = row.isnull[COL_TOKEN] ? 0 : DatumGetInt64(row.values[COL_TOKEN]);
+	address_set(address, get_text(&row, COL_TENANT),
+				get_text(&row, COL_OPERATION), get_text(&row, COL_KEY));
 }
 
 IdemOutcome
-ticket_read_outcome(HeapTupleHeader row)
+ticket_read_outcome(HeapTupleHeader header)
 {
-	text	   *name = get_text(row, COL_OUTCOME);
 	IdemOutcome outcome = OUTCOME_COUNT;
+	text	   *name;
+	Row			row;
 
+	deform_ticket(header, &row);
+	name = get_text(&row, COL_OUTCOME);
 	if (name != NULL)
 		outcome = outcome_from_name(VARDATA_ANY(name),
 									VARSIZE_ANY_EXHDR(name));
