@@ -137,7 +137,7 @@ idem_claim_batch(PG_FUNCTION_ARGS)
 	NullableDatum *keys;
 	NullableDatum *requests;
 	NullableDatum *fingerprints;
-	BatchItem	   *items;
+	BatchItem  *items;
 	HeapTuple  *tickets;
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -190,7 +190,7 @@ idem_complete_batch(PG_FUNCTION_ARGS)
 	NullableDatum *tickets = require_array(fcinfo, 0, "tickets", &n);
 	NullableDatum *responses = read_companion(fcinfo, 1, "responses",
 											  "tickets", n);
-	BatchItem	   *items = palloc((n + 1) * sizeof(BatchItem));
+	BatchItem  *items = palloc((n + 1) * sizeof(BatchItem));
 
 	if (n == 0)
 		PG_RETURN_INT32(0);

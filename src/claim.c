@@ -25,7 +25,6 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-#define RETRY_AFTER_MAX_US	USECS_PER_SEC
 #define NAP_MIN_MS			2
 #define NAP_MAX_MS			100
 #define TOKEN_STOCK			32
@@ -91,59 +90,6 @@ claim_set_request(IdemClaim *claim, NullableDatum request,
 	}
 }
 
-static IdemTicket
-new_ticket(IdemOutcome outcome, const IdemRecord *record)
-{
-	IdemTicket	ticket = {.outcome = outcome,.retry_after_us = -1,
-	.record = *record};
-
-	return ticket;
-}
-
-/*
- * The address is held by somebody: say when to ask again.
- */
-static void
-answer_in_progress(IdemTicket *ticket, const IdemRecord *record,
-				   int64 retry_after_us)
-{
-	*ticket = new_ticket(OUTCOME_IN_PROGRESS, record);
-	ticket->record.state = STATE_PROCESSING;
-	ticket->retry_after_us = Max(0, Min(retry_after_us, RETRY_AFTER_MAX_US));
-}
-
-/*
- * The answer that an existing record gives to everybody but its owner.
- * Returns false where the record may be claimed.
- */
-bool
-claim_answer(IdemTicket *ticket, const IdemRecord *record, bytea *fingerprint,
-			 TimestampTz now)
-{
-	bytea	   *stored = record->fingerprint.isnull ? NULL :
-		DatumGetByteaPP(record->fingerprint.value);
-
-	/* before anything else is said, whatever the state */
-	if (!fingerprint_equal(stored, fingerprint))
-		*ticket = new_ticket(OUTCOME_MISMATCH, record);
-	else if (state_is_terminal(record->state) && now >= record->expires_at)
-		*ticket = new_ticket(OUTCOME_EXPIRED, record);
-	else if (record->state == STATE_CANCELLED)
-		*ticket = new_ticket(OUTCOME_CANCELLED, record);
-	else if (state_is_terminal(record->state))
-	{
-		*ticket = new_ticket(OUTCOME_REPLAY, record);
-		ticket->with_result = true;
-	}
-	else if (record->state == STATE_UNKNOWN)
-		*ticket = new_ticket(OUTCOME_UNKNOWN, record);
-	else if (record->state == STATE_PROCESSING && now < record->lease_until)
-		answer_in_progress(ticket, record, record->lease_until - now);
-	else
-		return false;
-	return true;
-}
-
 /*
  * A random number above zero.  They are fetched by the dozen: most of the
  * generator's cost is per call.
@@ -184,7 +130,7 @@ give_up(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	record->reason = text_or_null(cstring_to_text("max_attempts reached"));
 	record_update(table, &claim->address, record);
 	durability_flush();
-	*ticket = new_ticket(OUTCOME_UNKNOWN, record);
+	*ticket = answer_new(OUTCOME_UNKNOWN, record);
 }
 
 /*
@@ -251,7 +197,7 @@ grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 			record_insert(table, &claim->address, record);
 		durability_flush();
 	}
-	*ticket = new_ticket(lapsed ? OUTCOME_RESUME : OUTCOME_EXECUTE, record);
+	*ticket = answer_new(lapsed ? OUTCOME_RESUME : OUTCOME_EXECUTE, record);
 	ticket->token = record->token;
 }
 
@@ -273,9 +219,9 @@ answer_from_pending(const IdemClaim *claim, IdemTicket *ticket)
 	record.created_at = own->created_at;
 	record.owner = text_or_null(own->owner);
 	if (!fingerprint_equal(own->fingerprint, claim->fingerprint))
-		*ticket = new_ticket(OUTCOME_MISMATCH, &record);
+		*ticket = answer_new(OUTCOME_MISMATCH, &record);
 	else
-		answer_in_progress(ticket, &record, RETRY_AFTER_MAX_US);
+		answer_in_progress(ticket, &record, ANSWER_RETRY_MAX_US);
 	return true;
 }
 
@@ -305,8 +251,8 @@ look(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	 IdemTicket *ticket)
 {
 	return record_probe(table, &claim->address, record) &&
-		claim_answer(ticket, record, claim->fingerprint,
-					 GetCurrentTimestamp());
+		answer_from_record(ticket, record, claim->fingerprint,
+						   GetCurrentTimestamp());
 }
 
 /*
@@ -349,7 +295,7 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 			else if (!look(table, claim, &record, ticket))
 			{
 				/* not even now: its owner's transaction is still open */
-				answer_in_progress(ticket, &record, RETRY_AFTER_MAX_US);
+				answer_in_progress(ticket, &record, ANSWER_RETRY_MAX_US);
 				busy = true;
 			}
 		}
@@ -371,7 +317,8 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 
 			/*
 			 * First wait together for the owner's end: after a commit all
-			 * have their answer at once.  After a rollback queue for the lock.
+			 * have their answer at once.  After a rollback queue for the
+			 * lock.
 			 */
 			keep_lock = !keep_lock;
 		}

@@ -111,8 +111,9 @@ put_counted(Encoder *encoder, char tag, const void *bytes, int len)
 static void
 put_number(Encoder *encoder, Numeric number)
 {
-	bytea	   *wire = DatumGetByteaPP(DirectFunctionCall1(numeric_send,
-														   NumericGetDatum(number)));
+	Datum		sent = DirectFunctionCall1(numeric_send,
+										   NumericGetDatum(number));
+	bytea	   *wire = DatumGetByteaPP(sent);
 	int			ndigits = (VARSIZE_ANY_EXHDR(wire) - 8) / 2;
 	uint16	   *digits;
 	int			weight;

@@ -302,6 +302,17 @@ extern int64 policy_lease_us(const IdemPolicy *policy, const Interval *asked);
 extern int64 policy_wait_us(const IdemPolicy *policy, const Interval *asked);
 
 /*
+ * answer.c: what a record says to everybody but its owner.
+ */
+#define ANSWER_RETRY_MAX_US USECS_PER_SEC
+
+extern IdemTicket answer_new(IdemOutcome outcome, const IdemRecord *record);
+extern void answer_in_progress(IdemTicket *ticket, const IdemRecord *record,
+							   int64 retry_after_us);
+extern bool answer_from_record(IdemTicket *ticket, const IdemRecord *record,
+							   bytea *fingerprint, TimestampTz now);
+
+/*
  * claim.c: claims.
  */
 typedef struct IdemClaim
@@ -329,8 +340,6 @@ extern void claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 							  const IdemClaimArgs *args);
 extern void claim_set_request(IdemClaim *claim, NullableDatum request,
 							  NullableDatum fingerprint);
-extern bool claim_answer(IdemTicket *ticket, const IdemRecord *record,
-						 bytea *fingerprint, TimestampTz now);
 extern void claim_take(IdemTable *table, const IdemClaim *claim,
 					   IdemTicket *ticket);
 

@@ -220,13 +220,18 @@ policy_lease_us(const IdemPolicy *policy, const Interval *asked)
 		return policy->lease_us;
 	lease_us = duration_us("lease", asked);
 	if (policy->max_lease_us != 0 && lease_us > policy->max_lease_us)
+	{
+		Interval   *max = duration_interval(policy->max_lease_us);
+		Datum		shown = DirectFunctionCall1(interval_out,
+												IntervalPGetDatum(max));
+
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("lease is longer than the policy allows"),
 				 errdetail("The operation's max_lease is %s.",
-						   DatumGetCString(DirectFunctionCall1(interval_out,
-															   IntervalPGetDatum(duration_interval(policy->max_lease_us))))),
+						   DatumGetCString(shown)),
 				 errhint("Ask for a shorter lease and extend it with idem_heartbeat().")));
+	}
 	return lease_us;
 }
 

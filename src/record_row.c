@@ -236,17 +236,17 @@ check_columns(TupleDesc desc, const IdemRecord *old, const Datum *old_values,
 {
 	bool		terminal = state_is_terminal(old->state);
 	bool		expired = terminal &&
-		GetCurrentTimestamp() >= old->expires_at;
+	GetCurrentTimestamp() >= old->expires_at;
 
 	for (int i = 0; i < RECORD_COLUMNS; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		bool		frozen = terminal || i == COL_CREATED_AT ||
-			i == COL_TENANT || i == COL_OPERATION || i == COL_KEY ||
-			i == COL_FINGERPRINT;
+		i == COL_TENANT || i == COL_OPERATION || i == COL_KEY ||
+		i == COL_FINGERPRINT;
 		bool		swept = expired && new_isnull[i] &&
-			(i == COL_CODE || i == COL_RESPONSE || i == COL_HEADERS ||
-			 i == COL_BODY || i == COL_REQUEST);
+		(i == COL_CODE || i == COL_RESPONSE || i == COL_HEADERS ||
+		 i == COL_BODY || i == COL_REQUEST);
 
 		if (!frozen || swept || (old_isnull[i] && new_isnull[i]))
 			continue;

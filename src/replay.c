@@ -21,17 +21,11 @@ static void
 answer_without_result(IdemTicket *ticket, const IdemRecord *record,
 					  const IdemClaim *claim)
 {
-	memset(ticket, 0, sizeof(*ticket));
-	ticket->record = *record;
-	ticket->outcome = OUTCOME_ABSENT;
-	ticket->retry_after_us = -1;
 	if (pending_find_open(&claim->address) != NULL ||
 		address_is_locked_elsewhere(&claim->address))
-	{
-		ticket->outcome = OUTCOME_IN_PROGRESS;
-		ticket->record.state = STATE_PROCESSING;
-		ticket->retry_after_us = USECS_PER_SEC;
-	}
+		answer_in_progress(ticket, record, ANSWER_RETRY_MAX_US);
+	else
+		*ticket = answer_new(OUTCOME_ABSENT, record);
 }
 
 /*
@@ -63,8 +57,8 @@ idem_replay(PG_FUNCTION_ARGS)
 
 	record_open(&table, AccessShareLock, replay_snapshot());
 	if (!record_probe(&table, &claim.address, &record) ||
-		!claim_answer(&ticket, &record, claim.fingerprint,
-					  GetCurrentTimestamp()))
+		!answer_from_record(&ticket, &record, claim.fingerprint,
+							GetCurrentTimestamp()))
 		answer_without_result(&ticket, &record, &claim);
 	durability_answered(ticket.outcome);
 	result = ticket_datum(&claim.address, &ticket);
@@ -81,6 +75,7 @@ static const struct
 	const char *message;
 	const char *hint;
 }			requirements[OUTCOME_COUNT] = {
+
 	[OUTCOME_IN_PROGRESS] = {
 		ERRCODE_IDEM_IN_PROGRESS, "command is in progress",
 		"Ask again after retry_after, or claim with a wait."

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * answer.c
+ *		What a record says to everybody but its owner.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "idempotency.h"
+#include "utils/timestamp.h"
+
+/*
+ * A ticket with the record's facts and nothing else.
+ */
+IdemTicket
+answer_new(IdemOutcome outcome, const IdemRecord *record)
+{
+	IdemTicket	ticket = {.outcome = outcome,.retry_after_us = -1,
+	.record = *record};
+
+	return ticket;
+}
+
+/*
+ * The address is held by somebody: say when to ask again.
+ */
+void
+answer_in_progress(IdemTicket *ticket, const IdemRecord *record,
+				   int64 retry_after_us)
+{
+	*ticket = answer_new(OUTCOME_IN_PROGRESS, record);
+	ticket->record.state = STATE_PROCESSING;
+	ticket->retry_after_us = Max(0, Min(retry_after_us, ANSWER_RETRY_MAX_US));
+}
+
+/*
+ * The answer that an existing record gives to everybody but its owner.
+ * Returns false where the record may be claimed.
+ */
+bool
+answer_from_record(IdemTicket *ticket, const IdemRecord *record,
+				   bytea *fingerprint, TimestampTz now)
+{
+	bytea	   *stored = record->fingerprint.isnull ? NULL :
+	DatumGetByteaPP(record->fingerprint.value);
+
+	/* before anything else is said, whatever the state */
+	if (!fingerprint_equal(stored, fingerprint))
+		*ticket = answer_new(OUTCOME_MISMATCH, record);
+	else if (state_is_terminal(record->state) && now >= record->expires_at)
+		*ticket = answer_new(OUTCOME_EXPIRED, record);
+	else if (record->state == STATE_CANCELLED)
+		*ticket = answer_new(OUTCOME_CANCELLED, record);
+	else if (state_is_terminal(record->state))
+	{
+		*ticket = answer_new(OUTCOME_REPLAY, record);
+		ticket->with_result = true;
+	}
+	else if (record->state == STATE_UNKNOWN)
+		*ticket = answer_new(OUTCOME_UNKNOWN, record);
+	else if (record->state == STATE_PROCESSING && now < record->lease_until)
+		answer_in_progress(ticket, record, record->lease_until - now);
+	else
+		return false;
+	return true;
+}
