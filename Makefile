@@ -24,13 +24,14 @@ install_script = $(EXTENSION)--$(version).sql
 DATA_built = $(install_script)
 DATA = $(patsubst $(home)/%,%,$(wildcard $(home)/src/upgrade/*.sql))
 
-# Packagers may empty WERROR.  The server's headers need the first two -Wno-;
-# the others let clang take the settings of a server that gcc compiled.
+# Packagers may empty WERROR.  The server's headers need the first two -Wno-,
+# PG_TRY the third, which gcc gives for variables that are only read; the
+# others let clang take the settings of a server that gcc compiled.
 WERROR = -Werror
 PG_CFLAGS = -Wextra -Wshadow -Wstrict-prototypes -Wold-style-definition \
 	-Wwrite-strings $(WERROR) -Wno-unused-parameter -Wno-sign-compare \
-	-Wno-unknown-warning-option -Wno-ignored-optimization-argument \
-	-Wno-ignored-attributes
+	-Wno-clobbered -Wno-unknown-warning-option \
+	-Wno-ignored-optimization-argument -Wno-ignored-attributes
 
 names = $(sort $(basename $(notdir $(wildcard $(home)/$(1)))))
 REGRESS := $(call names,sql/*.sql)

@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "access/tableam.h"
+#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "utils/acl.h"
 #include "utils/rel.h"

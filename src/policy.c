@@ -179,6 +179,9 @@ policy_get(text *operation, IdemPolicy *policy)
 	CacheEntry *entry;
 
 	*policy = no_policy;
+
+	/* a policy counts from its commit on, also within a transaction */
+	AcceptInvalidationMessages();
 	if (!cache_valid)
 	{
 		/* an error half way leaves it invalid */

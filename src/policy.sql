@@ -18,7 +18,6 @@ CREATE TABLE idem_policy (
 	comment text
 );
 REVOKE ALL ON TABLE idem_policy FROM PUBLIC;
-REVOKE ALL ON TYPE idem_policy FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('idem_policy', '');
 
 COMMENT ON TABLE idem_policy IS

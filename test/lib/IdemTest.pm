@@ -6,7 +6,7 @@
 #   start_query($session, 'COMMIT');          # does not wait for the answer
 #   wait_for($node, 'SELECT count(*) = 1 FROM pg_stat_activity WHERE ...');
 #   my $answer = answer($session);            # now it does
-#   crash($node);                             # kill -9 of all at once, start
+#   crash($node, $session);                   # kill -9 of all at once, start
 package IdemTest;
 
 use strict;
@@ -92,10 +92,11 @@ sub processes
 	return %processes;
 }
 
-# Everything of the server dies at the same moment, then it starts again.
+# Everything of the server dies at the same moment, then it starts again.  The
+# sessions are ended in between: a new server inherits the pipes to them.
 sub crash
 {
-	my ($node) = @_;
+	my ($node, @sessions) = @_;
 	my $postmaster = postmaster($node);
 
 	# stopped, so that it neither reacts to the others' death nor replaces them
@@ -104,6 +105,7 @@ sub crash
 	my @children = grep { $parent{$_} == $postmaster } keys %parent;
 	kill 'KILL', @children;
 	$node->kill9;
+	$_->{run}->finish for @sessions;
 	for (1 .. 600)
 	{
 		%parent = processes();
