@@ -205,8 +205,8 @@ grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
  * An owner within this transaction: itself an answer, and no lock is asked
  * for, since this transaction would get it.
  */
-static bool
-answer_from_pending(const IdemClaim *claim, IdemTicket *ticket)
+bool
+claim_answer_own(const IdemClaim *claim, IdemTicket *ticket)
 {
 	IdemPending *own = pending_find_open(&claim->address);
 	IdemRecord	record;
@@ -281,7 +281,7 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 	bool		probe_first = !expect_new;
 	int			nap_ms = NAP_MIN_MS;
 
-	if (answer_from_pending(claim, ticket))
+	if (claim_answer_own(claim, ticket))
 		return;
 	for (;; probe_first = true)
 	{

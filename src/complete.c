@@ -243,6 +243,10 @@ complete_apply(IdemTable *table, const IdemAddress *address, int64 token,
 		return;
 	}
 
+	/* taken over by this very transaction, which has written nothing yet */
+	if (pending_find_open(address) != NULL)
+		refuse_stale(address, "ticket is not valid any more");
+
 	address_lock(address);
 	if (!record_probe(table, address, record) || record->token != token)
 		refuse_stale(address, "ticket is not valid any more");

@@ -340,6 +340,7 @@ extern void claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 							  const IdemClaimArgs *args);
 extern void claim_set_request(IdemClaim *claim, NullableDatum request,
 							  NullableDatum fingerprint);
+extern bool claim_answer_own(const IdemClaim *claim, IdemTicket *ticket);
 extern void claim_take(IdemTable *table, const IdemClaim *claim,
 					   IdemTicket *ticket);
 

@@ -21,8 +21,7 @@ static void
 answer_without_result(IdemTicket *ticket, const IdemRecord *record,
 					  const IdemClaim *claim)
 {
-	if (pending_find_open(&claim->address) != NULL ||
-		address_is_locked_elsewhere(&claim->address))
+	if (address_is_locked_elsewhere(&claim->address))
 		answer_in_progress(ticket, record, ANSWER_RETRY_MAX_US);
 	else
 		*ticket = answer_new(OUTCOME_ABSENT, record);
@@ -56,9 +55,10 @@ idem_replay(PG_FUNCTION_ARGS)
 	durability_begin();
 
 	record_open(&table, AccessShareLock, replay_snapshot());
-	if (!record_probe(&table, &claim.address, &record) ||
-		!answer_from_record(&ticket, &record, claim.fingerprint,
-							GetCurrentTimestamp()))
+	if (!claim_answer_own(&claim, &ticket) &&
+		(!record_probe(&table, &claim.address, &record) ||
+		 !answer_from_record(&ticket, &record, claim.fingerprint,
+							 GetCurrentTimestamp())))
 		answer_without_result(&ticket, &record, &claim);
 	durability_answered(ticket.outcome);
 	result = ticket_datum(&claim.address, &ticket);
