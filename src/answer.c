@@ -59,7 +59,8 @@ answer_from_record(IdemTicket *ticket, const IdemRecord *record,
 	}
 	else if (record->state == STATE_UNKNOWN)
 		*ticket = answer_new(OUTCOME_UNKNOWN, record);
-	else if (record->state == STATE_PROCESSING && now < record->lease_until)
+	else if (record->state == STATE_PROCESSING &&
+			 (now < record->lease_until || record->ours))
 		answer_in_progress(ticket, record, record->lease_until - now);
 	else
 		return false;

@@ -303,6 +303,9 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 		now = GetCurrentTimestamp();
 		if (ticket->outcome != OUTCOME_IN_PROGRESS || now >= claim->deadline)
 			break;
+		/* this transaction would wait for itself */
+		if (!busy && record.ours)
+			break;
 		record_let_go(table);
 		if (!busy)
 			nap(&nap_ms, Min(claim->deadline, record.lease_until));

@@ -184,6 +184,7 @@ typedef struct IdemResult
 typedef struct IdemRecord
 {
 	ItemPointerData tid;
+	bool		ours;			/* written by this transaction? */
 	IdemState	state;
 	int32		attempt;
 	int32		policy_version; /* 0: NULL */

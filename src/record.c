@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "access/skey.h"
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "compat.h"
@@ -55,6 +56,19 @@ open_for_probe(IdemTable *table)
 }
 
 /*
+ * Was the row written by this transaction?
+ */
+static bool
+is_ours(TupleTableSlot *slot)
+{
+	bool		isnull;
+	Datum		xmin = slot_getsysattr(slot, MinTransactionIdAttributeNumber,
+									   &isnull);
+
+	return TransactionIdIsCurrentTransactionId(DatumGetTransactionId(xmin));
+}
+
+/*
  * Finds the row of an address.  False, and a record of STATE_NONE, when there
  * is none.
  */
@@ -81,6 +95,7 @@ record_probe(IdemTable *table, const IdemAddress *address,
 	record_from_row(record, table->found->tts_values,
 					table->found->tts_isnull);
 	record->tid = table->found->tts_tid;
+	record->ours = is_ours(table->found);
 	return true;
 }
 
