@@ -1,0 +1,138 @@
+-- Proves that the functions a user calls are exactly these: names, arguments
+-- with their defaults, results, properties, and a comment that tells all.
+\ir setup.psql
+SELECT plan(8);
+
+CREATE VIEW pg_temp.functions AS
+SELECT p.oid, proname::text COLLATE "default" AS name,
+	   -- "DEFAULT NULL" without the type, and white space as it is
+	   regexp_replace(pg_get_function_arguments(p.oid),
+					  '(DEFAULT NULL)::[^,]*', '\1', 'g') AS arguments,
+	   pg_get_function_result(p.oid) AS result, provolatile, proparallel,
+	   proisstrict, prosecdef, lanname, prorettype,
+	   array_to_string(proconfig, ';') COLLATE "default" AS config,
+	   obj_description(p.oid, 'pg_proc') AS comment
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+WHERE pronamespace = 'idem_only'::regnamespace;
+
+SELECT results_eq(
+	'SELECT name, arguments, result FROM pg_temp.functions
+	 WHERE prorettype <> ''trigger''::regtype ORDER BY name, arguments',
+	$$VALUES
+	('idem_claim',
+	 'tenant text, operation text, key text, request jsonb DEFAULT NULL, '
+	 'fingerprint bytea DEFAULT NULL, wait interval DEFAULT NULL, '
+	 'lease interval DEFAULT NULL, ttl interval DEFAULT NULL, '
+	 'owner text DEFAULT NULL', 'idem_ticket'),
+	('idem_claim_batch',
+	 'tenant text, operation text, keys text[], '
+	 'requests jsonb[] DEFAULT NULL, fingerprints bytea[] DEFAULT NULL, '
+	 'wait interval DEFAULT NULL, lease interval DEFAULT NULL, '
+	 'ttl interval DEFAULT NULL, owner text DEFAULT NULL',
+	 'SETOF idem_ticket'),
+	('idem_complete',
+	 'tenant text, operation text, key text, token bigint, '
+	 'response json DEFAULT NULL, code integer DEFAULT NULL, '
+	 'resource text DEFAULT NULL, headers jsonb DEFAULT NULL, '
+	 'body bytea DEFAULT NULL', 'void'),
+	('idem_complete',
+	 'ticket idem_ticket, '
+	 'response json DEFAULT NULL, code integer DEFAULT NULL, '
+	 'resource text DEFAULT NULL, headers jsonb DEFAULT NULL, '
+	 'body bytea DEFAULT NULL', 'void'),
+	('idem_complete_batch',
+	 'tickets idem_ticket[], responses json[] DEFAULT NULL', 'integer'),
+	('idem_define',
+	 'operation text, ttl interval DEFAULT NULL, '
+	 'lease interval DEFAULT NULL, max_lease interval DEFAULT NULL, '
+	 'wait interval DEFAULT NULL, '
+	 'tombstone_retention interval DEFAULT NULL, '
+	 'max_attempts integer DEFAULT NULL, ignore_paths text[] DEFAULT NULL, '
+	 'keep_request boolean DEFAULT false, steps text[] DEFAULT NULL, '
+	 'comment text DEFAULT NULL', 'idem_policy'),
+	('idem_execute',
+	 'tenant text, operation text, key text, request jsonb, '
+	 'handler regprocedure, wait interval DEFAULT NULL, '
+	 'ttl interval DEFAULT NULL, owner text DEFAULT NULL', 'idem_ticket'),
+	('idem_fail',
+	 'tenant text, operation text, key text, token bigint, '
+	 'response json DEFAULT NULL, code integer DEFAULT NULL, '
+	 'resource text DEFAULT NULL, headers jsonb DEFAULT NULL, '
+	 'body bytea DEFAULT NULL', 'void'),
+	('idem_fail',
+	 'ticket idem_ticket, '
+	 'response json DEFAULT NULL, code integer DEFAULT NULL, '
+	 'resource text DEFAULT NULL, headers jsonb DEFAULT NULL, '
+	 'body bytea DEFAULT NULL', 'void'),
+	('idem_fingerprint',
+	 'request jsonb, ignore_paths text[] DEFAULT NULL', 'bytea'),
+	('idem_heartbeat',
+	 'tenant text, operation text, key text, token bigint, '
+	 'lease interval DEFAULT NULL', 'timestamp with time zone'),
+	('idem_heartbeat',
+	 'ticket idem_ticket, lease interval DEFAULT NULL',
+	 'timestamp with time zone'),
+	('idem_hold',
+	 'tenant text, operation text, key text, token bigint', 'void'),
+	('idem_hold', 'ticket idem_ticket', 'void'),
+	('idem_release',
+	 'tenant text, operation text, key text, token bigint, '
+	 'reason text DEFAULT NULL', 'void'),
+	('idem_release',
+	 'ticket idem_ticket, reason text DEFAULT NULL', 'void'),
+	('idem_replay',
+	 'tenant text, operation text, key text, request jsonb DEFAULT NULL, '
+	 'fingerprint bytea DEFAULT NULL', 'idem_ticket'),
+	('idem_require', 'ticket idem_ticket', 'idem_ticket')$$,
+	'functions, their arguments and results');
+
+SELECT results_eq(
+	'SELECT name FROM pg_temp.functions
+	 WHERE prorettype = ''trigger''::regtype ORDER BY name',
+	$$VALUES ('idem_policy_check'), ('idem_record_protect')$$,
+	'trigger functions');
+
+-- a wrong volatility lets the planner call a claim twice, or never
+SELECT results_eq(
+	'SELECT name, provolatile, proparallel FROM pg_temp.functions
+	 WHERE (provolatile, proparallel) <> (''v'', ''u'') ORDER BY name',
+	$$VALUES
+	('idem_fingerprint', 'i'::"char", 's'::"char"),
+	('idem_replay', 's', 'u'),
+	('idem_require', 's', 's')$$,
+	'all are VOLATILE and PARALLEL UNSAFE, but those that only compute or read');
+
+-- a strict claim would answer NULL to a missing key: no protection
+SELECT is_empty('SELECT name FROM pg_temp.functions WHERE proisstrict',
+	'none is STRICT');
+
+SELECT results_eq(
+	'SELECT name, config FROM pg_temp.functions
+	 WHERE prosecdef OR lanname <> ''c'' OR config IS NOT NULL',
+	$$VALUES ('idem_define', 'search_path=pg_catalog, pg_temp')$$,
+	'all are in C, but one that pins its search_path');
+
+SELECT is_empty(
+	$$SELECT name, comment FROM pg_temp.functions
+	  WHERE prorettype <> 'trigger'::regtype AND comment !~
+		'^[^\n]+[.]\nArguments: [^\n]+[.]\nReturns: [^\n]+[.]\nErrors: [^\n]+[.] Tables: [^\n]+[.]$'
+	  OR comment IS NULL$$,
+	'every comment has purpose, Arguments, Returns, Errors and Tables');
+SELECT is_empty(
+	$$SELECT name, comment FROM pg_temp.functions
+	  WHERE prorettype = 'trigger'::regtype AND comment !~
+		'^[^\n]+[.]\nErrors: [^\n]+[.] Tables: [^\n]+[.]$'$$,
+	'comments of triggers have purpose, Errors and Tables');
+SELECT is_empty(
+	$$SELECT name, code[1] FROM pg_temp.functions,
+	  regexp_matches(substring(comment FROM '\nErrors: (.*) Tables: '),
+					 '\m(ID\d{3}|\d{2}[0-9P]\d{2})\M', 'g') AS code
+	  WHERE code[1] NOT IN ('ID001', 'ID002', 'ID003', 'ID005', 'ID503',
+							'ID208', 'ID404', 'ID409', 'ID410', 'ID422',
+							'ID424', 'ID499', '22004', '22023', '25006',
+							'40P01', '42501', '42883', '42P13', '53200',
+							'55P03', '57014')$$,
+	'comments name documented SQLSTATEs only');
+
+SELECT * FROM finish();
+ROLLBACK;
