@@ -49,6 +49,10 @@ CREATE TRIGGER idem_policy_check_all
 	BEFORE TRUNCATE ON idem_policy
 	FOR EACH STATEMENT EXECUTE FUNCTION idem_policy_check();
 
+/* also for rows that logical replication applies */
+ALTER TABLE idem_policy ENABLE ALWAYS TRIGGER idem_policy_check_row;
+ALTER TABLE idem_policy ENABLE ALWAYS TRIGGER idem_policy_check_all;
+
 /* Runs with the owner's rights; its body was resolved when it was made. */
 CREATE FUNCTION idem_define(
 	operation text,

@@ -6,73 +6,81 @@
 -- the outcome with the attempt, or the state that is stored after a verb, or
 -- the SQLSTATE that refused it; a star says that the stored row has changed.
 \ir setup.psql
-SELECT plan(176);
 
--- Leads the record into a state.  token: of its last attempt, or for unknown
--- and cancelled, where nobody holds one, the one that is stored.  stale: of an
--- attempt before, where there was one.
+-- A lease lapses for other transactions only: these are committed, and dropped
+-- at the end.
+CREATE TABLE lapsed AS
+SELECT state, (idem_claim('t', 'o', state, '1', lease => '1us')).token
+FROM unnest('{lapsed,"lapsed, open","lapsed, leased",exhausted,unknown}'
+			::text[]) AS state;
+COMMIT;
+BEGIN;
+SELECT plan(188);
+
+-- Leads the record whose key is the state into that state.  token: of its last
+-- attempt, or for unknown and cancelled, where nobody holds one, the one that
+-- is stored.  stale: of an attempt before, where there was one.
 CREATE FUNCTION pg_temp.reach(wanted text, OUT token bigint, OUT stale bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
 	first CONSTANT text := split_part(wanted, ', ', 1);
 	lease CONSTANT interval := CASE
-		WHEN first IN ('lapsed', 'exhausted', 'unknown') THEN '1us'
+		WHEN first = 'own lapsed' THEN '1us'
 		WHEN first NOT IN ('open', 'forgotten') THEN '1h' END;
 	ttl CONSTANT interval := CASE WHEN first = 'expired' THEN '1us' END;
 	ticket idem_ticket;
 BEGIN
-	IF first = 'none' THEN
+	SELECT l.token INTO token FROM lapsed l WHERE state = wanted;
+	IF first = 'none' OR wanted = 'lapsed' THEN
 		RETURN;
 	ELSIF first = 'cancelled' THEN
 		INSERT INTO idem_record AS r
 			(created_at, completed_at, expires_at, token, attempt,
 			 tenant, operation, key, state, fingerprint)
 		VALUES (now(), now(), 'infinity', 7, 1,
-				't', 'o', 'k', 'cancelled', idem_fingerprint('1'))
+				't', 'o', wanted, 'cancelled', idem_fingerprint('1'))
 		RETURNING r.token INTO token;
 		RETURN;
+	ELSIF first IN ('exhausted', 'unknown') THEN
+		PERFORM idem_define('o', max_attempts => 1);
+	ELSIF first <> 'lapsed' THEN
+		ticket := idem_claim('t', 'o', wanted, '1', lease => lease, ttl => ttl);
+		token := ticket.token;
 	END IF;
 
-	ticket := idem_claim('t', 'o', 'k', '1', lease => lease, ttl => ttl);
-	CASE
-	WHEN first IN ('released', 'forgotten') THEN
+	IF first IN ('released', 'forgotten') THEN
 		PERFORM idem_release(ticket, 'why');
-	WHEN first IN ('succeeded', 'expired') THEN
+	ELSIF first IN ('succeeded', 'expired') THEN
 		PERFORM idem_complete(ticket, '[1,  1]', 200, 'r', '{}', '\x00');
-	WHEN first = 'failed' THEN
+	ELSIF first = 'failed' THEN
 		PERFORM idem_fail(ticket, '[1,  1]', 200, 'r', '{}', '\x00');
-	WHEN first IN ('exhausted', 'unknown') THEN
-		PERFORM idem_define('o', max_attempts => 1);
-	ELSE
-		NULL;
-	END CASE;
-	token := ticket.token;
+	END IF;
 
 	IF wanted LIKE '%, open' THEN
 		stale := token;
-		ticket := idem_claim('t', 'o', 'k', '1');
+		ticket := idem_claim('t', 'o', wanted, '1');
 		token := ticket.token;
 	ELSIF wanted LIKE '%, leased' THEN
 		stale := token;
-		ticket := idem_claim('t', 'o', 'k', '1', lease => '1h');
+		ticket := idem_claim('t', 'o', wanted, '1', lease => '1h');
 		token := ticket.token;
-	ELSIF first = 'unknown' THEN
+	ELSIF wanted = 'unknown' THEN
 		stale := token;
-		PERFORM idem_claim('t', 'o', 'k', '1');
-		SELECT r.token INTO token FROM idem_record r;
+		PERFORM idem_claim('t', 'o', wanted, '1');
+		SELECT r.token INTO token FROM idem_record r WHERE key = wanted;
 	END IF;
 END $$;
 
-CREATE FUNCTION pg_temp.ask(verb text) RETURNS text
+CREATE FUNCTION pg_temp.ask(key text, verb text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
 	request CONSTANT jsonb := CASE WHEN verb LIKE '%, other' THEN 2 ELSE 1 END;
 	ticket idem_ticket;
 BEGIN
 	IF verb LIKE 'replay%' THEN
-		ticket := idem_replay('t', 'o', 'k', request);
+		ticket := idem_replay('t', 'o', key, request);
 	ELSE
-		ticket := idem_claim('t', 'o', 'k', request, lease =>
+		ticket := idem_claim('t', 'o', key, request, lease =>
 							 CASE WHEN verb = 'claim, lease' THEN interval '1h' END);
 	END IF;
 	IF (ticket.token IS NULL) = (ticket.outcome IN ('execute', 'resume')) THEN
@@ -81,38 +89,39 @@ BEGIN
 	RETURN concat_ws(' ', ticket.outcome, ticket.attempt);
 END $$;
 
-CREATE FUNCTION pg_temp.do_as_owner(verb text, token bigint, by_ticket boolean)
+CREATE FUNCTION pg_temp.do_as_owner(key text, verb text, token bigint,
+									by_ticket boolean)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	answer CONSTANT json := CASE WHEN verb LIKE '%, other'
 		THEN '[1, 1]' ELSE '[1,  1]' END;
 	ticket CONSTANT idem_ticket := jsonb_populate_record(NULL::idem_ticket,
-		jsonb_build_object('tenant', 't', 'operation', 'o', 'key', 'k',
+		jsonb_build_object('tenant', 't', 'operation', 'o', 'key', key,
 						   'token', token));
 BEGIN
 	CASE split_part(verb, ',', 1) || ' ' || by_ticket
 	WHEN 'complete true' THEN
 		PERFORM idem_complete(ticket, answer, 200, 'r', '{}', '\x00');
 	WHEN 'complete false' THEN
-		PERFORM idem_complete('t', 'o', 'k', token, answer, 200, 'r', '{}',
+		PERFORM idem_complete('t', 'o', key, token, answer, 200, 'r', '{}',
 							  '\x00');
 	WHEN 'fail true' THEN
 		PERFORM idem_fail(ticket, answer, 200, 'r', '{}', '\x00');
 	WHEN 'fail false' THEN
-		PERFORM idem_fail('t', 'o', 'k', token, answer, 200, 'r', '{}',
+		PERFORM idem_fail('t', 'o', key, token, answer, 200, 'r', '{}',
 						  '\x00');
 	WHEN 'release true' THEN
 		PERFORM idem_release(ticket, 'another');
 	WHEN 'release false' THEN
-		PERFORM idem_release('t', 'o', 'k', token, 'another');
+		PERFORM idem_release('t', 'o', key, token, 'another');
 	WHEN 'heartbeat true' THEN
 		PERFORM idem_heartbeat(ticket, '2h');
 	WHEN 'heartbeat false' THEN
-		PERFORM idem_heartbeat('t', 'o', 'k', token, '2h');
+		PERFORM idem_heartbeat('t', 'o', key, token, '2h');
 	WHEN 'hold true' THEN
 		PERFORM idem_hold(ticket);
 	WHEN 'hold false' THEN
-		PERFORM idem_hold('t', 'o', 'k', token);
+		PERFORM idem_hold('t', 'o', key, token);
 	END CASE;
 END $$;
 
@@ -128,12 +137,12 @@ DECLARE
 BEGIN
 	BEGIN
 		tokens := pg_temp.reach(state);
-		SELECT r::text INTO before FROM idem_record r;
+		SELECT r::text INTO before FROM idem_record r WHERE key = cell.state;
 		BEGIN
 			IF verb ~ '^(claim|replay)' THEN
-				result := pg_temp.ask(verb);
+				result := pg_temp.ask(state, verb);
 			ELSE
-				PERFORM pg_temp.do_as_owner(verb, CASE which
+				PERFORM pg_temp.do_as_owner(state, verb, CASE which
 					WHEN 'right' THEN tokens.token
 					WHEN 'stale' THEN tokens.stale
 					ELSE nullif(which, 'null')::bigint END, by_ticket);
@@ -142,7 +151,8 @@ BEGIN
 			result := SQLSTATE;
 		END;
 		SELECT r::text, coalesce(result, r.state, 'none') INTO after, result
-		FROM (VALUES (1)) AS one (row) LEFT JOIN idem_record r ON true;
+		FROM (VALUES (1)) AS one (row)
+		LEFT JOIN idem_record r ON key = cell.state;
 		IF after IS DISTINCT FROM before THEN
 			result := result || '*';
 		END IF;
@@ -172,6 +182,8 @@ SELECT pg_temp.row_is(state, :asked, a, b, c, d, e) FROM (VALUES
 	('forgotten',
 	 'execute 1', 'execute 1', 'execute 1*', 'absent', 'absent'),
 	('processing',
+	 'in_progress 1', 'mismatch 1', 'in_progress 1', 'in_progress 1', 'mismatch 1'),
+	('own lapsed',
 	 'in_progress 1', 'mismatch 1', 'in_progress 1', 'in_progress 1', 'mismatch 1'),
 	('lapsed',
 	 'resume 2', 'mismatch 1', 'resume 2*', 'absent 1', 'mismatch 1'),
@@ -207,6 +219,8 @@ SELECT pg_temp.row_is(state, :owned, a, b, c, d, e, f, g) FROM (VALUES
 	 'ID003', 'ID003', 'ID003', 'ID003', 'none', 'ID003', 'ID003'),
 	('processing',
 	 'succeeded*', 'succeeded*', 'failed*', 'failed*', 'released*', 'processing*', 'processing'),
+	('own lapsed',
+	 'succeeded*', 'succeeded*', 'failed*', 'failed*', 'released*', 'processing*', 'processing'),
 	('lapsed',
 	 'succeeded*', 'succeeded*', 'failed*', 'failed*', 'released*', 'processing*', 'processing'),
 	('lapsed, open',
@@ -233,7 +247,7 @@ SELECT pg_temp.row_is(state, :owned, a, b, c, d, e, f, g) FROM (VALUES
 
 CREATE VIEW pg_temp.all_cells AS
 SELECT state, verb
-FROM unnest('{none,open,forgotten,processing,lapsed,"lapsed, open",
+FROM unnest('{none,open,forgotten,processing,"own lapsed",lapsed,"lapsed, open",
 			"lapsed, leased",released,"released, open",succeeded,failed,
 			expired,exhausted,unknown,cancelled}'::text[]) AS state,
 	 unnest(string_to_array(:owned, '; ')) AS verb;
@@ -260,3 +274,4 @@ SELECT is_empty(
 
 SELECT * FROM finish();
 ROLLBACK;
+DROP SCHEMA idem_only, tap_only CASCADE;
