@@ -1,0 +1,73 @@
+-- Installation: into any schema, adopting nothing that was there, leaving the
+-- session as it was.
+\set back :DBNAME
+CREATE DATABASE regress_idem_install TEMPLATE template0;
+\c regress_idem_install
+CREATE SCHEMA "Weird-Schema";
+
+-- What has a name of its own already is not adopted.
+CREATE TABLE "Weird-Schema".idem_record (a int);
+CREATE EXTENSION idempotency SCHEMA "Weird-Schema";
+DROP TABLE "Weird-Schema".idem_record;
+CREATE FUNCTION "Weird-Schema".idem_fingerprint(jsonb, text[]) RETURNS bytea
+LANGUAGE sql AS $$ SELECT ''::bytea $$;
+CREATE EXTENSION idempotency SCHEMA "Weird-Schema";
+DROP FUNCTION "Weird-Schema".idem_fingerprint(jsonb, text[]);
+SELECT count(*) AS left_over FROM pg_depend AS d JOIN pg_extension AS e ON refobjid = e.oid
+WHERE extname = 'idempotency';
+
+-- Tables of the same names elsewhere are nobody's business.
+CREATE TABLE public.idem_record (a int);
+CREATE TABLE public.idem_policy (a int);
+SET search_path = public, pg_catalog;
+CREATE EXTENSION idempotency SCHEMA "Weird-Schema";
+SHOW search_path;
+SET search_path = '';
+SELECT (c).outcome, (c).key
+FROM (SELECT "Weird-Schema".idem_claim('t', 'o', 'k', '1', lease => '1 hour') AS c) AS claim;
+SELECT "Weird-Schema".idem_complete(c, '"done"')
+FROM "Weird-Schema".idem_claim('t', 'o', 'k2', '1') AS c;
+SELECT outcome, response FROM "Weird-Schema".idem_replay('t', 'o', 'k2', '1');
+SELECT outcome, key FROM "Weird-Schema".idem_claim_batch('t', 'o', '{k,k2}', '{1,1}');
+SELECT "Weird-Schema".idem_complete_batch(array_agg(c))
+FROM "Weird-Schema".idem_claim_batch('t', 'o', '{b1,b2}') AS c;
+SELECT version FROM "Weird-Schema".idem_define('o', ttl => '2 days', ignore_paths => '{/at}');
+CREATE FUNCTION public.handler(jsonb) RETURNS "Weird-Schema".idem_response
+LANGUAGE sql AS $$ SELECT '"handled"'::json, 201, NULL, NULL::jsonb, NULL::bytea, NULL $$;
+SELECT outcome, response, expires_at - completed_at AS ttl
+FROM "Weird-Schema".idem_execute('t', 'o', 'k3', '1', 'public.handler(jsonb)');
+SELECT pg_catalog.count(*) FROM "Weird-Schema".idem_record;
+
+-- It stays where it is.
+ALTER EXTENSION idempotency SET SCHEMA public;
+
+-- Objects lie in its schema, all of them.
+SELECT pg_catalog.count(*) > 20 AS many,
+	   pg_catalog.count(*) FILTER (WHERE (o).schema <> '"Weird-Schema"') AS elsewhere
+FROM (SELECT pg_catalog.pg_identify_object(classid, objid, objsubid) AS o
+	  FROM pg_catalog.pg_depend JOIN pg_catalog.pg_extension AS e ON refobjid = e.oid
+	  WHERE extname = 'idempotency' AND deptype = 'e') AS member;
+
+-- What an application depends on is not dropped with it unasked.
+CREATE VIEW public.keys AS SELECT key FROM "Weird-Schema".idem_record;
+\set VERBOSITY terse
+DROP EXTENSION idempotency;
+\set VERBOSITY default
+DROP VIEW public.keys;
+
+-- Dropped and made again in a session that has used it.
+SELECT pg_catalog.count(*) FROM "Weird-Schema".idem_claim_batch('t', 'o', '{b1,b2}');
+DROP FUNCTION public.handler;
+DROP EXTENSION idempotency;
+SELECT "Weird-Schema".idem_claim('t', 'o', 'k');
+SELECT pg_catalog.count(*) AS left_over FROM pg_catalog.pg_class
+WHERE relnamespace = '"Weird-Schema"'::pg_catalog.regnamespace;
+CREATE SCHEMA other;
+CREATE EXTENSION idempotency SCHEMA other;
+SELECT outcome FROM other.idem_replay('t', 'o', 'k2', '1');
+SELECT other.idem_complete(c) FROM other.idem_claim('t', 'o', 'k2', '{"at": 1}') AS c;
+SELECT outcome FROM other.idem_claim('t', 'o', 'k2', '{"at": 2}');
+SELECT expires_at - completed_at AS ttl FROM other.idem_replay('t', 'o', 'k2', '{"at": 1}');
+
+\c :back
+DROP DATABASE regress_idem_install;
