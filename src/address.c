@@ -45,7 +45,8 @@ is_blank(const char *bytes, int len)
  * the message: they can be of any size.
  */
 void
-address_check_text(const char *what, text *value, int max_chars)
+address_check_text(const char *what, text *value, int max_chars,
+				   const char *hint)
 {
 	int			len;
 	int			nchars;
@@ -55,7 +56,7 @@ address_check_text(const char *what, text *value, int max_chars)
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("%s must not be NULL", what),
 				 errdetail("It must have 1 to %d characters.", max_chars),
-				 errhint("A command without %s cannot be protected.", what)));
+				 errhint("%s", hint)));
 
 	len = VARSIZE_ANY_EXHDR(value);
 	/* only what may be too long is counted */
@@ -77,7 +78,7 @@ address_check_text(const char *what, text *value, int max_chars)
 				 errmsg("%s must not be blank", what),
 				 errdetail("It must have 1 to %d characters, not only white space.",
 						   max_chars),
-				 errhint("A command without %s cannot be protected.", what)));
+				 errhint("%s", hint)));
 }
 
 static uint64
@@ -110,9 +111,12 @@ secret_seed(void)
 void
 address_set(IdemAddress *address, text *tenant, text *operation, text *key)
 {
-	address_check_text("tenant", tenant, IDEM_TENANT_MAX);
-	address_check_text("operation", operation, IDEM_OPERATION_MAX);
-	address_check_text("key", key, IDEM_KEY_MAX);
+	address_check_text("tenant", tenant, IDEM_TENANT_MAX,
+					   "A command without tenant cannot be protected.");
+	address_check_text("operation", operation, IDEM_OPERATION_MAX,
+					   "A command without operation cannot be protected.");
+	address_check_text("key", key, IDEM_KEY_MAX,
+					   "A command without key cannot be protected.");
 	address->tenant = tenant;
 	address->operation = operation;
 	address->key = key;
@@ -169,20 +173,38 @@ set_lock_tag(LOCKTAG *tag, const IdemAddress *address)
 						 (uint32) address->hash, KEY_LOCK_CLASS);
 }
 
+static void
+name_address(void *arg)
+{
+	const IdemAddress *address = arg;
+
+	errcontext("locking tenant \"%s\", operation \"%s\", key \"%s\"",
+			   text_to_cstring(address->tenant),
+			   text_to_cstring(address->operation),
+			   text_to_cstring(address->key));
+}
+
 /*
  * Takes a lock for the (sub)transaction instead of the portal that runs now.
+ * The server's own errors (deadlock, timeout, full lock table) name the
+ * address in their context.
  */
 static bool
 acquire(const IdemAddress *address, LOCKMODE mode, bool dont_wait)
 {
 	ResourceOwner caller = CurrentResourceOwner;
+	ErrorContextCallback context = {.previous = error_context_stack,
+		.callback = name_address,
+	.arg = unconstify(IdemAddress *, address)};
 	LockAcquireResult result;
 	LOCKTAG		tag;
 
 	set_lock_tag(&tag, address);
+	error_context_stack = &context;
 	CurrentResourceOwner = CurTransactionResourceOwner;
 	result = LockAcquire(&tag, mode, false, dont_wait);
 	CurrentResourceOwner = caller;
+	error_context_stack = context.previous;
 	return result != LOCKACQUIRE_NOT_AVAIL;
 }
 

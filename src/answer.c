@@ -61,7 +61,8 @@ answer_from_record(IdemTicket *ticket, const IdemRecord *record,
 		*ticket = answer_new(OUTCOME_UNKNOWN, record);
 	else if (record->state == STATE_PROCESSING &&
 			 (now < record->lease_until || record->ours))
-		answer_in_progress(ticket, record, record->lease_until - now);
+		answer_in_progress(ticket, record, now < record->lease_until ?
+						   record->lease_until - now : ANSWER_RETRY_MAX_US);
 	else
 		return false;
 	return true;

@@ -60,7 +60,8 @@ claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 	if (!PG_ARGISNULL(args->owner))
 	{
 		claim->owner = PG_GETARG_TEXT_PP(args->owner);
-		address_check_text("owner", claim->owner, IDEM_OWNER_MAX);
+		address_check_text("owner", claim->owner, IDEM_OWNER_MAX,
+						   "Pass NULL for no owner.");
 	}
 }
 
@@ -187,8 +188,7 @@ grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	else
 	{
 		record->lease_until = now + claim->lease_us;
-		if (claim->ttl_us != 0)
-			record->ttl_us = claim->ttl_us;
+		record->ttl_us = claim->ttl_us;
 		if (claim->policy.keep_request && record->request.isnull)
 			record->request = claim->request;
 		if (exists)

@@ -54,7 +54,7 @@ check_size(const IdemAddress *address, const char *what, NullableDatum value)
 				 errmsg("%s of %zu bytes exceeds idempotency.max_response_size (%d bytes)",
 						what, size, idem_max_response_size),
 				 address_errdetail(address),
-				 errhint("The claim is still open: complete it with a shorter answer, or with a resource alone.")));
+				 errhint("Store a shorter answer, or a resource alone.")));
 }
 
 /*
@@ -68,7 +68,7 @@ complete_check_result(const IdemAddress *address, const IdemResult *result)
 	check_size(address, "body", result->body);
 	if (!result->resource.isnull)
 		address_check_text("resource", DatumGetTextPP(result->resource.value),
-						   IDEM_NOTE_MAX);
+						   IDEM_NOTE_MAX, "Pass NULL for no resource.");
 }
 
 static void
@@ -297,7 +297,8 @@ read_change(FunctionCallInfo fcinfo, int first, IdemAction action,
 			if (args[0].isnull)
 				break;
 			change->reason = DatumGetTextPP(args[0].value);
-			address_check_text("reason", change->reason, IDEM_NOTE_MAX);
+			address_check_text("reason", change->reason, IDEM_NOTE_MAX,
+							   "Say why in a few words.");
 			break;
 		case ACTION_HEARTBEAT:
 			change->has_lease = !args[0].isnull;

@@ -132,7 +132,8 @@ extern void address_set(IdemAddress *address, text *tenant, text *operation,
 extern void address_set_args(IdemAddress *address, FunctionCallInfo fcinfo,
 							 int first);
 extern bool address_equal(const IdemAddress *a, const IdemAddress *b);
-extern void address_check_text(const char *what, text *value, int max_chars);
+extern void address_check_text(const char *what, text *value, int max_chars,
+							   const char *hint);
 extern int	address_errdetail(const IdemAddress *address);
 extern bool address_try_lock(const IdemAddress *address);
 extern void address_lock(const IdemAddress *address);

@@ -247,13 +247,13 @@ policy_wait_us(const IdemPolicy *policy, const Interval *asked)
 }
 
 static void
-refuse_policy(const char *message, const char *detail)
+refuse_policy(const char *message, const char *detail, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("%s", message),
 			 errdetail("%s", detail),
-			 errhint("Pass NULL for the default.")));
+			 errhint("%s", hint)));
 }
 
 static void
@@ -267,18 +267,20 @@ check_steps(ArrayType *steps)
 					  &elems, &nulls, &n);
 	if (ARR_NDIM(steps) != 1)
 		refuse_policy("steps must be an array of one dimension",
-					  "It has at least one element.");
+					  "It has at least one element.",
+					  "Pass NULL to allow any step.");
 	for (int i = 0; i < n; i++)
 	{
 		address_check_text("step", nulls[i] ? NULL : DatumGetTextPP(elems[i]),
-						   IDEM_OPERATION_MAX);
+						   IDEM_OPERATION_MAX, "Name it after what it does.");
 		for (int j = 0; j < i; j++)
 		{
 			char	   *name = TextDatumGetCString(elems[i]);
 
 			if (strcmp(name, TextDatumGetCString(elems[j])) == 0)
 				refuse_policy("steps must have different names",
-							  psprintf("\"%s\" is there twice.", name));
+							  psprintf("\"%s\" is there twice.", name),
+							  "Name each step once.");
 		}
 	}
 }
@@ -296,17 +298,21 @@ check_row(TupleDesc desc, HeapTuple tuple)
 	heap_deform_tuple(tuple, desc, values, isnull);
 	address_check_text("operation", isnull[COL_OPERATION] ? NULL :
 					   DatumGetTextPP(values[COL_OPERATION]),
-					   IDEM_OPERATION_MAX);
+					   IDEM_OPERATION_MAX,
+					   "Name the operation that the policy is for.");
 	if (isnull[COL_KEEP_REQUEST] || isnull[COL_VERSION])
 		return;					/* NOT NULL refuses it */
 	policy_from_row(&policy, values, isnull);
 	if (policy.version < 1)
-		refuse_policy("version is out of range", "It must be 1 or more.");
+		refuse_policy("version is out of range", "It must be 1 or more.",
+					  "Leave it to idem_define().");
 	if (!isnull[COL_MAX_ATTEMPTS] && policy.max_attempts < 1)
-		refuse_policy("max_attempts is out of range", "It must be 1 or more.");
+		refuse_policy("max_attempts is out of range", "It must be 1 or more.",
+					  "Pass NULL for no limit.");
 	if (policy.max_lease_us != 0 && policy.lease_us > policy.max_lease_us)
 		refuse_policy("lease is longer than max_lease",
-					  "No claim could follow this policy.");
+					  "No claim could follow this policy.",
+					  "Raise max_lease, or shorten lease.");
 	if (policy.ignore_paths != NULL)
 		(void) paths_parse(policy.ignore_paths);
 	if (!isnull[COL_STEPS])

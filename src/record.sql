@@ -35,6 +35,10 @@ CREATE TABLE idem_record (
 	CONSTRAINT idem_record_token_positive CHECK (token > 0),
 	CONSTRAINT idem_record_fingerprint_size
 		CHECK (octet_length(fingerprint) = 33),
+	CONSTRAINT idem_record_times_finite
+		CHECK (isfinite(created_at) AND isfinite(completed_at) IS NOT false
+			   AND isfinite(expires_at) IS NOT false
+			   AND isfinite(lease_until) IS NOT false),
 	CONSTRAINT idem_record_lease_while_processing
 		CHECK ((state = 'processing') = (lease_until IS NOT NULL)),
 	CONSTRAINT idem_record_end_when_terminal

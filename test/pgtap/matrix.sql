@@ -37,7 +37,7 @@ BEGIN
 		INSERT INTO idem_record AS r
 			(created_at, completed_at, expires_at, token, attempt,
 			 tenant, operation, key, state, fingerprint)
-		VALUES (now(), now(), 'infinity', 7, 1,
+		VALUES (now(), now(), now() + interval '1 year', 7, 1,
 				't', 'o', wanted, 'cancelled', idem_fingerprint('1'))
 		RETURNING r.token INTO token;
 		RETURN;
