@@ -1,7 +1,10 @@
--- What the catalogues say about each object of the extension.
+-- What the catalogues say about each object of the extension.  From 17 on the
+-- types that come with a table or a type are members as well: left out.
 CREATE TEMP TABLE member AS
-SELECT classid, objid FROM pg_depend JOIN pg_extension AS e ON refobjid = e.oid
-WHERE extname = 'idempotency' AND refclassid = 'pg_extension'::regclass AND deptype = 'e';
+SELECT classid, objid FROM pg_depend AS d JOIN pg_extension AS e ON refobjid = e.oid
+WHERE extname = 'idempotency' AND refclassid = 'pg_extension'::regclass AND deptype = 'e'
+	  AND NOT EXISTS (SELECT FROM pg_depend AS i
+					  WHERE (i.classid, i.objid, i.deptype) = (d.classid, d.objid, 'i'));
 
 -- Functions: volatility, strictness, parallel safety, whose rights.
 \a

@@ -5,7 +5,9 @@ CREATE DATABASE regress_idem_install TEMPLATE template0;
 \c regress_idem_install
 CREATE SCHEMA "Weird-Schema";
 
--- What has a name of its own already is not adopted.
+-- What has a name of its own already is not adopted.  From 18 on the context
+-- of the error quotes the script.
+\set SHOW_CONTEXT never
 CREATE TABLE "Weird-Schema".idem_record (a int);
 CREATE EXTENSION idempotency SCHEMA "Weird-Schema";
 DROP TABLE "Weird-Schema".idem_record;
