@@ -5,13 +5,14 @@ EXTENSION = idempotency
 MODULE_big = idempotency
 OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
 	src/paths.o src/fingerprint.o src/address.o src/catalog.o \
-	src/durability.o src/ticket.o src/record_row.o src/record.o \
+	src/durability.o src/ticket.o src/writer.o src/record_row.o src/record.o \
 	src/pending.o src/policy.o src/answer.o src/claim.o src/complete.o src/replay.o \
-	src/execute.o src/batch.o
+	src/execute.o src/batch.o src/event.o src/intent.o src/recover.o \
+	src/internal.o src/owner.o
 
 # The install script is joined from these, in this order.
 ROOMS = ticket record policy fingerprint claim complete replay execute \
-	batch
+	batch event adopt step intent outbox reconcile recover
 
 home := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 control := $(home)/$(EXTENSION).control

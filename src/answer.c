@@ -45,8 +45,12 @@ answer_from_record(IdemTicket *ticket, const IdemRecord *record,
 	bytea	   *stored = record->fingerprint.isnull ? NULL :
 	DatumGetByteaPP(record->fingerprint.value);
 
-	/* before anything else is said, whatever the state */
-	if (!fingerprint_equal(stored, fingerprint))
+	/*
+	 * Before anything else is said, whatever the state.  A command that was
+	 * cancelled before it was claimed is bound to no request.
+	 */
+	if (!fingerprint_equal(stored, fingerprint) &&
+		!(record->state == STATE_CANCELLED && stored == NULL))
 		*ticket = answer_new(OUTCOME_MISMATCH, record);
 	else if (state_is_terminal(record->state) && now >= record->expires_at)
 		*ticket = answer_new(OUTCOME_EXPIRED, record);

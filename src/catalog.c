@@ -35,7 +35,8 @@ static void
 forget_catalog(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == catalog.record ||
-		relid == catalog.policy)
+		relid == catalog.policy || relid == catalog.event ||
+		relid == catalog.intent)
 		catalog_valid = false;
 }
 
@@ -84,6 +85,9 @@ catalog_get(void)
 	schema = extension_schema();
 	found.record = get_relname_relid("idem_record", schema);
 	found.policy = get_relname_relid("idem_policy", schema);
+	found.event = get_relname_relid("idem_event", schema);
+	found.intent = get_relname_relid("idem_intent", schema);
+	found.intent_address = get_relname_relid("idem_intent_address", schema);
 	found.ticket = own_type("idem_ticket", schema);
 	found.response = own_type("idem_response", schema);
 	if (!OidIsValid(found.record) || !OidIsValid(found.policy) ||

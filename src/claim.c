@@ -95,8 +95,8 @@ claim_set_request(IdemClaim *claim, NullableDatum request,
  * A random number above zero.  They are fetched by the dozen: most of the
  * generator's cost is per call.
  */
-static int64
-new_token(void)
+int64
+claim_token(void)
 {
 	static uint64 stock[TOKEN_STOCK];
 	static int	left = 0;
@@ -118,18 +118,24 @@ new_token(void)
 }
 
 /*
- * Too many attempts: nobody may run it any more until a person has looked.
- * The new token belongs to nobody, so the last owner is fenced off as well.
+ * Nobody may run it any more until a person has looked, or the open intents
+ * are settled.  The new token belongs to nobody, so the last owner is fenced
+ * off as well.
  */
 static void
 give_up(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
-		IdemTicket *ticket)
+		const char *why, IdemTicket *ticket)
 {
-	record->state = state_next(record->state, ACTION_GIVE_UP);
-	record->token = new_token();
+	IdemState	from = record->state;
+	text	   *reason = cstring_to_text(why);
+
+	record->state = state_next(from, ACTION_GIVE_UP);
+	record->token = claim_token();
 	record->lease_until = IDEM_NO_TIME;
-	record->reason = text_or_null(cstring_to_text("max_attempts reached"));
+	record->unknown_at = GetCurrentTimestamp();
+	record->reason = text_or_null(reason);
 	record_update(table, &claim->address, record);
+	event_write(&claim->address, record->attempt, from, record->state, reason);
 	durability_flush();
 	*ticket = answer_new(OUTCOME_UNKNOWN, record);
 }
@@ -157,23 +163,33 @@ remember(const IdemClaim *claim, const IdemRecord *record, bool replaces)
  * Makes the caller the owner.  The key lock is held, and "record" is what
  * stands there now: nothing, or something that may be claimed.
  */
-static void
-grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
-	  TimestampTz now, IdemTicket *ticket)
+void
+claim_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+			TimestampTz now, IdemTicket *ticket)
 {
-	bool		exists = record->state != STATE_NONE;
-	bool		lapsed = record->state == STATE_PROCESSING;
+	IdemState	from = record->state;
+	bool		exists = from != STATE_NONE;
+	bool		lapsed = from == STATE_PROCESSING;
 	int32		max_attempts = claim->policy.max_attempts;
 
-	if (exists && max_attempts > 0 && record->attempt >= max_attempts)
+	if (lapsed && intent_exists(&claim->address, INTENTS_IN_QUESTION,
+								INTENT_EVER))
 	{
-		give_up(table, claim, record, ticket);
+		give_up(table, claim, record,
+				"lease lapsed with an intent in flight", ticket);
+		return;
+	}
+	if (exists && max_attempts > 0 && record->attempt >= max_attempts &&
+		!record->once_more)
+	{
+		give_up(table, claim, record, "max_attempts reached", ticket);
 		return;
 	}
 
-	record->state = state_next(record->state, ACTION_CLAIM);
+	record->state = state_next(from, ACTION_CLAIM);
 	record->attempt++;
-	record->token = new_token();
+	record->once_more = false;
+	record->token = claim_token();
 	record->owner = text_or_null(claim->owner);
 	record->reason = null_datum();
 	record->lease_until = IDEM_NO_TIME;
@@ -192,7 +208,12 @@ grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 		if (claim->policy.keep_request && record->request.isnull)
 			record->request = claim->request;
 		if (exists)
+		{
 			record_update(table, &claim->address, record);
+			event_write(&claim->address, record->attempt, from, record->state,
+						cstring_to_text(lapsed ? "lease lapsed" :
+										"claimed again"));
+		}
 		else
 			record_insert(table, &claim->address, record);
 		durability_flush();
@@ -266,7 +287,7 @@ decide(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	if (look(table, claim, record, ticket))
 		address_unlock(&claim->address);
 	else
-		grant(table, claim, record, GetCurrentTimestamp(), ticket);
+		claim_grant(table, claim, record, GetCurrentTimestamp(), ticket);
 }
 
 /*

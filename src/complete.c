@@ -15,6 +15,7 @@
 
 #include "access/detoast.h"
 #include "idempotency.h"
+#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -28,9 +29,9 @@ refuse_stale(const IdemAddress *address, const char *message)
 			 errhint("Claim again and follow the outcome. An atomic claim ends with its transaction, a leased one when somebody takes over.")));
 }
 
-static void
-refuse_transition(const IdemAddress *address, IdemState state,
-				  IdemAction action, const char *hint)
+void
+complete_refuse(const IdemAddress *address, IdemState state,
+				IdemAction action, const char *hint)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_IDEM_ILLEGAL_TRANSITION),
@@ -40,8 +41,9 @@ refuse_transition(const IdemAddress *address, IdemState state,
 			 errhint("%s", hint)));
 }
 
-static void
-check_size(const IdemAddress *address, const char *what, NullableDatum value)
+void
+complete_check_size(const IdemAddress *address, const char *what,
+					NullableDatum value)
 {
 	Size		size;
 
@@ -63,28 +65,32 @@ check_size(const IdemAddress *address, const char *what, NullableDatum value)
 void
 complete_check_result(const IdemAddress *address, const IdemResult *result)
 {
-	check_size(address, "response", result->response);
-	check_size(address, "headers", result->headers);
-	check_size(address, "body", result->body);
+	complete_check_size(address, "response", result->response);
+	complete_check_size(address, "headers", result->headers);
+	complete_check_size(address, "body", result->body);
 	if (!result->resource.isnull)
 		address_check_text("resource", DatumGetTextPP(result->resource.value),
 						   IDEM_NOTE_MAX, "Pass NULL for no resource.");
 }
 
-static void
-end_record(IdemRecord *record, const IdemAddress *address,
-		   const IdemChange *change, int64 asked_ttl_us)
+/*
+ * The record is final from now on.
+ */
+void
+complete_end(IdemRecord *record, const IdemAddress *address, IdemState state,
+			 const IdemResult *result, int64 asked_ttl_us)
 {
 	IdemPolicy	policy;
 
 	policy_get(address->operation, &policy);
-	record->state = state_next(STATE_PROCESSING, change->action);
+	record->state = state;
 	record->completed_at = GetCurrentTimestamp();
 	record->expires_at = record->completed_at +
 		policy_ttl_us(&policy, asked_ttl_us);
 	record->lease_until = IDEM_NO_TIME;
+	record->unknown_at = IDEM_NO_TIME;
 	record->ttl_us = 0;
-	record->result = change->result;
+	record->result = *result;
 }
 
 /*
@@ -95,6 +101,8 @@ write_pending(IdemTable *table, const IdemAddress *address,
 			  IdemPending *claim, const IdemChange *change,
 			  IdemRecord *record)
 {
+	IdemState	from = STATE_NONE;
+
 	if (!claim->replaces)
 	{
 		record_clear(record);
@@ -104,16 +112,38 @@ write_pending(IdemTable *table, const IdemAddress *address,
 	}
 	else if (!record_probe(table, address, record))
 		elog(ERROR, "record of a pending claim is gone");
+	else
+		from = record->state;
 	record->attempt = claim->attempt;
 	record->token = claim->token;
 	record->owner = text_or_null(claim->owner);
 	record->reason = null_datum();
-	end_record(record, address, change, claim->ttl_us);
+	record->once_more = false;
+	complete_end(record, address,
+				 state_next(STATE_PROCESSING, change->action),
+				 &change->result, claim->ttl_us);
 	if (claim->replaces)
+	{
 		record_update(table, address, record);
+		event_write(address, record->attempt, from, STATE_PROCESSING,
+					cstring_to_text(from == STATE_PROCESSING ?
+									"lease lapsed" : "claimed again"));
+	}
 	else
 		record_insert(table, address, record);
 	pending_close(claim, PENDING_COMPLETED);
+}
+
+/*
+ * Nothing happened, says who releases; an open intent says it may have, or
+ * will.
+ */
+static void
+refuse_with_open_intent(const IdemAddress *address, IdemState state)
+{
+	if (intent_exists(address, INTENTS_UNSETTLED, INTENT_EVER))
+		complete_refuse(address, state, ACTION_RELEASE,
+						"It has an intent that is not settled.");
 }
 
 static void
@@ -128,6 +158,7 @@ apply_to_pending(IdemTable *table, const IdemAddress *address,
 			write_pending(table, address, claim, change, record);
 			break;
 		case ACTION_RELEASE:
+			refuse_with_open_intent(address, STATE_PROCESSING);
 			/* the lock stays: a savepoint may bring the claim back */
 			pending_close(claim, PENDING_RELEASED);
 			break;
@@ -136,9 +167,11 @@ apply_to_pending(IdemTable *table, const IdemAddress *address,
 		default:
 			ereport(ERROR,
 					(errcode(ERRCODE_IDEM_ILLEGAL_TRANSITION),
-					 errmsg("cannot extend an atomic claim"),
+					 errmsg("cannot %s an atomic claim",
+							change->action == ACTION_HEARTBEAT ? "extend" :
+							action_name(change->action)),
 					 address_errdetail(address),
-					 errhint("It has no lease: it lasts as long as its transaction.")));
+					 errhint("It lasts as long as its transaction: complete it, or roll back.")));
 	}
 }
 
@@ -146,17 +179,17 @@ apply_to_pending(IdemTable *table, const IdemAddress *address,
  * The same again: accepted, and changes nothing.
  */
 static void
-repeat(const IdemAddress *address, const IdemChange *change,
-	   const IdemRecord *record)
+check_repeat(const IdemAddress *address, const IdemChange *change,
+			 const IdemRecord *record)
 {
 	if (change->action == ACTION_RELEASE)
 		return;
 	if (GetCurrentTimestamp() >= record->expires_at)
-		refuse_transition(address, record->state, change->action,
-						  "Its answer has expired, so it cannot be compared.");
+		complete_refuse(address, record->state, change->action,
+						"Its answer has expired, so it cannot be compared.");
 	if (!record_same_result(&record->result, &change->result))
-		refuse_transition(address, record->state, change->action,
-						  "It has another answer already, which stays.");
+		complete_refuse(address, record->state, change->action,
+						"It has another answer already, which stays.");
 }
 
 static int64
@@ -184,10 +217,10 @@ apply_to_record(IdemTable *table, const IdemAddress *address,
 	IdemState	next = state_next(record->state, change->action);
 
 	if (next == STATE_NONE)
-		refuse_transition(address, record->state, change->action,
-						  state_is_terminal(record->state) ?
-						  "A final state never changes." :
-						  "Claim it again and follow the outcome.");
+		complete_refuse(address, record->state, change->action,
+						state_is_terminal(record->state) ?
+						"A final state never changes." :
+						"Claim it again and follow the outcome.");
 	switch (change->action)
 	{
 		case ACTION_HOLD:
@@ -197,19 +230,27 @@ apply_to_record(IdemTable *table, const IdemAddress *address,
 				heartbeat_us(address, change);
 			break;
 		case ACTION_RELEASE:
+		case ACTION_UNKNOWN:
 			if (next == record->state)
 				return;
+			if (change->action == ACTION_RELEASE)
+				refuse_with_open_intent(address, record->state);
+			event_write(address, record->attempt, record->state, next,
+						change->reason);
 			record->state = next;
 			record->lease_until = IDEM_NO_TIME;
+			if (next == STATE_UNKNOWN)
+				record->unknown_at = GetCurrentTimestamp();
 			record->reason = text_or_null(change->reason);
 			break;
 		default:
 			if (next == record->state)
 			{
-				repeat(address, change, record);
+				check_repeat(address, change, record);
 				return;
 			}
-			end_record(record, address, change, record->ttl_us);
+			complete_end(record, address, next, &change->result,
+						 record->ttl_us);
 			break;
 	}
 	record_update(table, address, record);
@@ -238,8 +279,8 @@ complete_apply(IdemTable *table, const IdemAddress *address, int64 token,
 	if (claim != NULL && claim->status == PENDING_RELEASED)
 	{
 		if (state_next(STATE_RELEASED, change->action) == STATE_NONE)
-			refuse_transition(address, STATE_RELEASED, change->action,
-							  "Claim it again and follow the outcome.");
+			complete_refuse(address, STATE_RELEASED, change->action,
+							"Claim it again and follow the outcome.");
 		return;
 	}
 
@@ -253,105 +294,28 @@ complete_apply(IdemTable *table, const IdemAddress *address, int64 token,
 	apply_to_record(table, address, change, record);
 }
 
-static void
-read_ticket(FunctionCallInfo fcinfo, bool by_token, IdemAddress *address,
-			int64 *token)
-{
-	if (by_token)
-	{
-		address_set_args(address, fcinfo, 0);
-		*token = PG_ARGISNULL(3) ? 0 : PG_GETARG_INT64(3);
-	}
-	else
-	{
-		if (PG_ARGISNULL(0))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("ticket must not be NULL"),
-					 errdetail("The ticket says which command is meant."),
-					 errhint("Pass the ticket that idem_claim() returned.")));
-		ticket_read(PG_GETARG_HEAPTUPLEHEADER(0), address, token);
-	}
-}
-
-static void
-read_change(FunctionCallInfo fcinfo, int first, IdemAction action,
-			const IdemAddress *address, IdemChange *change)
-{
-	NullableDatum *args = &fcinfo->args[first];
-
-	memset(change, 0, sizeof(*change));
-	change->action = action;
-	switch (action)
-	{
-		case ACTION_COMPLETE:
-		case ACTION_FAIL:
-			change->result.response = args[0];
-			change->result.code = args[1];
-			change->result.resource = args[2];
-			change->result.headers = args[3];
-			change->result.body = args[4];
-			complete_check_result(address, &change->result);
-			break;
-		case ACTION_RELEASE:
-			if (args[0].isnull)
-				break;
-			change->reason = DatumGetTextPP(args[0].value);
-			address_check_text("reason", change->reason, IDEM_NOTE_MAX,
-							   "Say why in a few words.");
-			break;
-		case ACTION_HEARTBEAT:
-			change->has_lease = !args[0].isnull;
-			if (change->has_lease)
-				change->lease = *DatumGetIntervalP(args[0].value);
-			break;
-		default:
-			break;
-	}
-}
-
 /*
- * All verbs, in both forms.
+ * Five successive arguments: response, code, resource, headers, body.
  */
-static Datum
-owner_verb(FunctionCallInfo fcinfo, IdemAction action, bool by_token)
+void
+complete_read_result(const NullableDatum *args, const IdemAddress *address,
+					 IdemResult *result)
 {
-	IdemAddress address;
-	int64		token;
-	IdemChange	change;
-	IdemRecord	record;
-	IdemTable	table;
-
-	read_ticket(fcinfo, by_token, &address, &token);
-	durability_require_writable(&address);
-	read_change(fcinfo, by_token ? 4 : 1, action, &address, &change);
-	durability_begin();
-
-	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	complete_apply(&table, &address, token, &change, &record);
-	record_close(&table);
-	if (action == ACTION_HEARTBEAT)
-		PG_RETURN_TIMESTAMPTZ(record.lease_until);
-	PG_RETURN_VOID();
+	result->response = args[0];
+	result->code = args[1];
+	result->resource = args[2];
+	result->headers = args[3];
+	result->body = args[4];
+	complete_check_result(address, result);
 }
 
-#define OWNER_VERB(name, action) \
-PG_FUNCTION_INFO_V1(name); \
-Datum \
-name(PG_FUNCTION_ARGS) \
-{ \
-	return owner_verb(fcinfo, action, false); \
-} \
-PG_FUNCTION_INFO_V1(name##_by_token); \
-Datum \
-name##_by_token(PG_FUNCTION_ARGS) \
-{ \
-	return owner_verb(fcinfo, action, true); \
-} \
-extern Datum name(PG_FUNCTION_ARGS)
+text *
+complete_read_reason(NullableDatum arg, bool required)
+{
+	text	   *reason = arg.isnull ? NULL : DatumGetTextPP(arg.value);
 
-OWNER_VERB(idem_complete, ACTION_COMPLETE);
-OWNER_VERB(idem_fail, ACTION_FAIL);
-OWNER_VERB(idem_release, ACTION_RELEASE);
-OWNER_VERB(idem_heartbeat, ACTION_HEARTBEAT);
-OWNER_VERB(idem_hold, ACTION_HOLD);
+	if (required || reason != NULL)
+		address_check_text("reason", reason, IDEM_NOTE_MAX,
+						   "Say why in a few words.");
+	return reason;
+}

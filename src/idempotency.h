@@ -17,6 +17,7 @@
 #include "utils/snapshot.h"
 
 #include "errors.h"
+#include "state.h"
 
 /*
  * settings.c: every GUC.
@@ -37,57 +38,6 @@ extern bool settings_replicated(void);
 extern int64 duration_us(const char *what, const Interval *value);
 extern int64 duration_wait_us(const char *what, const Interval *value);
 extern Interval *duration_interval(int64 us);
-
-/*
- * state.c: the state machine.
- */
-typedef enum IdemState
-{
-	STATE_NONE,
-	STATE_PROCESSING,
-	STATE_RELEASED,
-	STATE_SUCCEEDED,
-	STATE_FAILED,
-	STATE_UNKNOWN,
-	STATE_CANCELLED
-} IdemState;
-#define STATE_COUNT (STATE_CANCELLED + 1)
-
-typedef enum IdemAction
-{
-	ACTION_CLAIM,
-	ACTION_COMPLETE,
-	ACTION_FAIL,
-	ACTION_RELEASE,
-	ACTION_HEARTBEAT,
-	ACTION_HOLD,
-	ACTION_GIVE_UP
-} IdemAction;
-#define ACTION_COUNT (ACTION_GIVE_UP + 1)
-
-typedef enum IdemOutcome
-{
-	OUTCOME_EXECUTE,
-	OUTCOME_RESUME,
-	OUTCOME_REPLAY,
-	OUTCOME_IN_PROGRESS,
-	OUTCOME_MISMATCH,
-	OUTCOME_EXPIRED,
-	OUTCOME_UNKNOWN,
-	OUTCOME_DUPLICATE,
-	OUTCOME_CANCELLED,
-	OUTCOME_ABSENT
-} IdemOutcome;
-#define OUTCOME_COUNT (OUTCOME_ABSENT + 1)
-
-extern IdemState state_next(IdemState from, IdemAction action);
-extern bool state_reachable(IdemState from, IdemState to);
-extern bool state_is_terminal(IdemState state);
-extern const char *state_name(IdemState state);
-extern IdemState state_from_name(const char *name, int len);
-extern const char *action_name(IdemAction action);
-extern const char *outcome_name(IdemOutcome outcome);
-extern IdemOutcome outcome_from_name(const char *name, int len);
 
 /*
  * paths.c: parts of a request that do not count.
@@ -149,6 +99,9 @@ typedef struct IdemCatalog
 {
 	Oid			record;			/* table idem_record */
 	Oid			policy;			/* table idem_policy */
+	Oid			event;			/* table idem_event */
+	Oid			intent;			/* table idem_intent */
+	Oid			intent_address; /* its index by address */
 	Oid			ticket;			/* type idem_ticket */
 	Oid			response;		/* type idem_response */
 } IdemCatalog;
@@ -165,6 +118,21 @@ extern void durability_flush(void);
 extern void durability_answered(IdemOutcome outcome);
 extern void durability_pre_commit(void);
 extern void durability_reset(void);
+
+/*
+ * writer.c: direct writes to the extension's own tables.
+ */
+typedef struct IdemWriter
+{
+	ResultRelInfo *rri;			/* NULL: not open */
+	EState	   *estate;
+	TupleTableSlot *slot;		/* the row to write */
+} IdemWriter;
+
+extern void writer_open(IdemWriter *writer, Relation rel);
+extern void writer_insert(IdemWriter *writer);
+extern void writer_update(IdemWriter *writer, ItemPointerData tid);
+extern void writer_close(IdemWriter *writer);
 
 /*
  * record.c: the table idem_record.
@@ -194,7 +162,9 @@ typedef struct IdemRecord
 	TimestampTz completed_at;
 	TimestampTz expires_at;
 	TimestampTz lease_until;
+	TimestampTz unknown_at;
 	int64		ttl_us;			/* 0: NULL */
+	bool		once_more;		/* whatever max_attempts says */
 	IdemResult	result;
 	NullableDatum fingerprint;
 	NullableDatum request;
@@ -210,9 +180,7 @@ typedef struct IdemTable
 	IndexScanDesc scan;			/* this and the next two once probed */
 	Relation	pkey;
 	TupleTableSlot *found;		/* the row the last probe found */
-	TupleTableSlot *new_row;	/* this and the next two once written to */
-	ResultRelInfo *rri;
-	EState	   *estate;
+	IdemWriter	writer;
 } IdemTable;
 
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
@@ -228,6 +196,27 @@ extern void record_clear(IdemRecord *record);
 extern bool record_same_result(const IdemResult *a, const IdemResult *b);
 extern NullableDatum null_datum(void);
 extern NullableDatum text_or_null(text *value);
+
+/*
+ * event.c: the trail.
+ */
+extern void event_write(const IdemAddress *address, int32 attempt,
+						IdemState from, IdemState to, text *reason);
+
+/*
+ * intent.c: intents, as far as a command's state depends on them.
+ */
+typedef enum IdemIntents
+{
+	INTENTS_IN_QUESTION,		/* in flight or unknown */
+	INTENTS_UNSETTLED,			/* or still to be sent */
+	INTENTS_NOT_REJECTED
+}			IdemIntents;
+
+#define INTENT_EVER DT_NOEND	/* whenever it was sent */
+
+extern bool intent_exists(const IdemAddress *address, IdemIntents which,
+						  TimestampTz sent_until);
 
 /*
  * ticket.c: the types idem_ticket and idem_response.
@@ -342,6 +331,10 @@ extern void claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 							  const IdemClaimArgs *args);
 extern void claim_set_request(IdemClaim *claim, NullableDatum request,
 							  NullableDatum fingerprint);
+extern void claim_grant(IdemTable *table, const IdemClaim *claim,
+						IdemRecord *record, TimestampTz now,
+						IdemTicket *ticket);
+extern int64 claim_token(void);
 extern bool claim_answer_own(const IdemClaim *claim, IdemTicket *ticket);
 extern void claim_take(IdemTable *table, const IdemClaim *claim,
 					   IdemTicket *ticket);
@@ -353,13 +346,24 @@ typedef struct IdemChange
 {
 	IdemAction	action;
 	IdemResult	result;			/* of complete and fail */
-	text	   *reason;			/* of release; NULL: none */
+	text	   *reason;			/* of release, unknown; NULL: none */
 	bool		has_lease;		/* of heartbeat */
 	Interval	lease;
 } IdemChange;
 
+extern void complete_check_size(const IdemAddress *address, const char *what,
+								NullableDatum value);
 extern void complete_check_result(const IdemAddress *address,
 								  const IdemResult *result);
+extern void complete_end(IdemRecord *record, const IdemAddress *address,
+						 IdemState state, const IdemResult *result,
+						 int64 asked_ttl_us);
+extern void complete_refuse(const IdemAddress *address, IdemState state,
+							IdemAction action, const char *hint);
+extern void complete_read_result(const NullableDatum *args,
+								 const IdemAddress *address,
+								 IdemResult *result);
+extern text *complete_read_reason(NullableDatum arg, bool required);
 extern void complete_apply(IdemTable *table, const IdemAddress *address,
 						   int64 token, const IdemChange *change,
 						   IdemRecord *record);

@@ -53,6 +53,24 @@ CREATE TRIGGER idem_policy_check_all
 ALTER TABLE idem_policy ENABLE ALWAYS TRIGGER idem_policy_check_row;
 ALTER TABLE idem_policy ENABLE ALWAYS TRIGGER idem_policy_check_all;
 
+/*
+ * Every version of an operation's steps: a record keeps the version it began
+ * with, whatever is defined later.
+ */
+CREATE TABLE idem_policy_steps (
+	operation text COLLATE "C" NOT NULL,
+	version integer NOT NULL,
+	steps text[],
+	PRIMARY KEY (operation, version)
+);
+REVOKE ALL ON TABLE idem_policy_steps FROM PUBLIC;
+SELECT pg_catalog.pg_extension_config_dump('idem_policy_steps', '');
+
+COMMENT ON TABLE idem_policy_steps IS 'The legal steps of each version of a policy. Written by idem_define.';
+COMMENT ON COLUMN idem_policy_steps.operation IS 'the operation';
+COMMENT ON COLUMN idem_policy_steps.version IS 'version of its policy';
+COMMENT ON COLUMN idem_policy_steps.steps IS 'legal steps in their order; NULL: any';
+
 /* Runs with the owner's rights; its body was resolved when it was made. */
 CREATE FUNCTION idem_define(
 	operation text,
@@ -70,32 +88,42 @@ CREATE FUNCTION idem_define(
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
-	INSERT INTO idem_policy AS p (operation, ttl, lease, max_lease, wait,
-								  tombstone_retention, max_attempts,
-								  ignore_paths, keep_request, steps, comment)
-	VALUES (idem_define.operation, idem_define.ttl, idem_define.lease,
-			idem_define.max_lease, idem_define.wait,
-			idem_define.tombstone_retention, idem_define.max_attempts,
-			idem_define.ignore_paths,
-			coalesce(idem_define.keep_request, false),
-			idem_define.steps, idem_define.comment)
-	ON CONFLICT ON CONSTRAINT idem_policy_pkey DO UPDATE
-	SET ttl = excluded.ttl, lease = excluded.lease,
-		max_lease = excluded.max_lease, wait = excluded.wait,
-		tombstone_retention = excluded.tombstone_retention,
-		max_attempts = excluded.max_attempts,
-		ignore_paths = excluded.ignore_paths,
-		keep_request = excluded.keep_request,
-		steps = excluded.steps, comment = excluded.comment,
-		version = p.version
-			+ ((p.ttl, p.lease, p.max_lease, p.wait, p.tombstone_retention,
-				p.max_attempts, p.ignore_paths, p.keep_request, p.steps)
-			   IS DISTINCT FROM
-			   (excluded.ttl, excluded.lease, excluded.max_lease,
-				excluded.wait, excluded.tombstone_retention,
-				excluded.max_attempts, excluded.ignore_paths,
-				excluded.keep_request, excluded.steps))::integer
-	RETURNING p.*;
+	/* a version that was used once is not used again, even after a DELETE */
+	WITH defined AS (
+		INSERT INTO idem_policy AS p (version, operation, ttl, lease, max_lease,
+									  wait, tombstone_retention, max_attempts,
+									  ignore_paths, keep_request, steps, comment)
+		VALUES (1 + coalesce((SELECT max(s.version) FROM idem_policy_steps s
+							  WHERE s.operation = idem_define.operation), 0),
+				idem_define.operation, idem_define.ttl, idem_define.lease,
+				idem_define.max_lease, idem_define.wait,
+				idem_define.tombstone_retention, idem_define.max_attempts,
+				idem_define.ignore_paths,
+				coalesce(idem_define.keep_request, false),
+				idem_define.steps, idem_define.comment)
+		ON CONFLICT ON CONSTRAINT idem_policy_pkey DO UPDATE
+		SET ttl = excluded.ttl, lease = excluded.lease,
+			max_lease = excluded.max_lease, wait = excluded.wait,
+			tombstone_retention = excluded.tombstone_retention,
+			max_attempts = excluded.max_attempts,
+			ignore_paths = excluded.ignore_paths,
+			keep_request = excluded.keep_request,
+			steps = excluded.steps, comment = excluded.comment,
+			version = p.version
+				+ ((p.ttl, p.lease, p.max_lease, p.wait, p.tombstone_retention,
+					p.max_attempts, p.ignore_paths, p.keep_request, p.steps)
+				   IS DISTINCT FROM
+				   (excluded.ttl, excluded.lease, excluded.max_lease,
+					excluded.wait, excluded.tombstone_retention,
+					excluded.max_attempts, excluded.ignore_paths,
+					excluded.keep_request, excluded.steps))::integer
+		RETURNING p.*
+	), kept AS (
+		INSERT INTO idem_policy_steps (operation, version, steps)
+		SELECT d.operation, d.version, d.steps FROM defined d
+		ON CONFLICT ON CONSTRAINT idem_policy_steps_pkey DO NOTHING
+	)
+	SELECT d.* FROM defined d;
 END;
 REVOKE ALL ON FUNCTION idem_define(text, interval, interval, interval,
 	interval, interval, integer, text[], boolean, text[], text) FROM PUBLIC;
@@ -104,4 +132,4 @@ COMMENT ON FUNCTION idem_define(text, interval, interval, interval,
 'Defines the policy of an operation as a whole: an argument left out returns to its default. Every session follows it from its commit on.
 Arguments: operation, 1 to 128 characters. ttl, lease, max_lease, tombstone_retention: more than zero, at most 36500 days, without months. wait: zero to 1 day. max_attempts: 1 or more. ignore_paths: JSON Pointers (RFC 6901) left out of the fingerprint. keep_request: leased claims store their request. steps: legal steps in their order, each 1 to 128 characters. comment: free text. NULL means the default.
 Returns: the policy; its version grows by one when anything but the comment changed.
-Errors: 22004, 22023, 42501. Tables: writes idem_policy.';
+Errors: 22004, 22023, 42501. Tables: writes idem_policy, idem_policy_steps.';

@@ -113,43 +113,31 @@ record_let_go(IdemTable *table)
 }
 
 static void
-open_for_write(IdemTable *table)
-{
-	if (table->rri != NULL)
-		return;
-	table->rri = makeNode(ResultRelInfo);
-	InitResultRelInfo(table->rri, table->rel, 0, NULL, 0);
-	ExecOpenIndices(table->rri, false);
-	table->estate = CreateExecutorState();
-	table->new_row = MakeSingleTupleTableSlot(RelationGetDescr(table->rel),
-											  &TTSOpsVirtual);
-}
-
-static void
 fill_new_row(IdemTable *table, const IdemAddress *address,
 			 const IdemRecord *record)
 {
-	TupleTableSlot *slot = table->new_row;
+	TupleTableSlot *slot;
 
+	writer_open(&table->writer, table->rel);
+	slot = table->writer.slot;
 	ExecClearTuple(slot);
 	record_to_row(address, record, slot->tts_values, slot->tts_isnull);
-	ExecStoreVirtualTuple(slot);
 }
 
 /*
  * A violation of the unique index means that somebody writes without the key
  * lock, by hand for instance: an internal error, and never a 23505.
  */
-static void
-insert_index_tuples(IdemTable *table, const IdemAddress *address,
-					bool is_update, IdemUpdateIndexes which)
+void
+record_insert(IdemTable *table, const IdemAddress *address,
+			  const IdemRecord *record)
 {
 	MemoryContext context = CurrentMemoryContext;
 
+	fill_new_row(table, address, record);
 	PG_TRY();
 	{
-		compat_insert_index_tuples(table->rri, table->new_row, table->estate,
-								   is_update, which);
+		writer_insert(&table->writer);
 	}
 	PG_CATCH();
 	{
@@ -164,17 +152,6 @@ insert_index_tuples(IdemTable *table, const IdemAddress *address,
 				 errhint("Write idem_record through the idem_ functions only.")));
 	}
 	PG_END_TRY();
-	ResetPerTupleExprContext(table->estate);
-}
-
-void
-record_insert(IdemTable *table, const IdemAddress *address,
-			  const IdemRecord *record)
-{
-	open_for_write(table);
-	fill_new_row(table, address, record);
-	simple_table_tuple_insert(table->rel, table->new_row);
-	insert_index_tuples(table, address, false, IDEM_UPDATE_NONE);
 }
 
 /*
@@ -184,17 +161,8 @@ void
 record_update(IdemTable *table, const IdemAddress *address,
 			  const IdemRecord *record)
 {
-	ItemPointerData tid = record->tid;
-	IdemUpdateIndexes which = IDEM_UPDATE_NONE;
-
-	/* the row may come from an earlier call within the same command */
-	CommandCounterIncrement();
-	open_for_write(table);
 	fill_new_row(table, address, record);
-	simple_table_tuple_update(table->rel, &tid, table->new_row, SnapshotSelf,
-							  &which);
-	if (which != IDEM_UPDATE_NONE)
-		insert_index_tuples(table, address, true, which);
+	writer_update(&table->writer, record->tid);
 }
 
 /*
@@ -203,12 +171,7 @@ record_update(IdemTable *table, const IdemAddress *address,
 void
 record_close(IdemTable *table)
 {
-	if (table->rri != NULL)
-	{
-		ExecDropSingleTupleTableSlot(table->new_row);
-		ExecCloseIndices(table->rri);
-		FreeExecutorState(table->estate);
-	}
+	writer_close(&table->writer);
 	if (table->scan != NULL)
 	{
 		ExecDropSingleTupleTableSlot(table->found);

@@ -27,6 +27,8 @@ CREATE TABLE idem_record (
 	request jsonb,
 	owner text COLLATE "C",
 	reason text COLLATE "C",
+	once_more boolean,
+	unknown_at timestamptz,
 	PRIMARY KEY (tenant, operation, key),
 	CONSTRAINT idem_record_state_known
 		CHECK (state IN ('processing', 'released', 'succeeded', 'failed',
@@ -71,6 +73,8 @@ COMMENT ON COLUMN idem_record.body IS 'stored binary body';
 COMMENT ON COLUMN idem_record.ttl IS 'ttl asked for by a leased claim, until it is completed';
 COMMENT ON COLUMN idem_record.request IS 'request of a leased claim under a policy with keep_request';
 COMMENT ON COLUMN idem_record.owner IS 'who claimed, as told by the claimer';
+COMMENT ON COLUMN idem_record.once_more IS 'released after a decision or a verdict: may run again whatever max_attempts says';
+COMMENT ON COLUMN idem_record.unknown_at IS 'since when the state is unknown';
 COMMENT ON COLUMN idem_record.reason IS 'why the record was released or became unknown';
 
 CREATE FUNCTION idem_record_protect() RETURNS trigger

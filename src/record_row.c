@@ -42,6 +42,8 @@ enum
 	COL_REQUEST,
 	COL_OWNER,
 	COL_REASON,
+	COL_ONCE_MORE,
+	COL_UNKNOWN_AT,
 	RECORD_COLUMNS
 };
 
@@ -74,6 +76,7 @@ record_clear(IdemRecord *record)
 	record->completed_at = IDEM_NO_TIME;
 	record->expires_at = IDEM_NO_TIME;
 	record->lease_until = IDEM_NO_TIME;
+	record->unknown_at = IDEM_NO_TIME;
 	record->result.code = null_datum();
 	record->result.resource = null_datum();
 	record->result.response = null_datum();
@@ -125,6 +128,7 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 	record->completed_at = get_time(values, isnull, COL_COMPLETED_AT);
 	record->expires_at = get_time(values, isnull, COL_EXPIRES_AT);
 	record->lease_until = get_time(values, isnull, COL_LEASE_UNTIL);
+	record->unknown_at = get_time(values, isnull, COL_UNKNOWN_AT);
 	record->ttl_us = isnull[COL_TTL] ? 0 :
 		duration_us("ttl", DatumGetIntervalP(values[COL_TTL]));
 	result->code = get_nullable(values, isnull, COL_CODE);
@@ -136,6 +140,8 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 	record->request = get_nullable(values, isnull, COL_REQUEST);
 	record->owner = get_nullable(values, isnull, COL_OWNER);
 	record->reason = get_nullable(values, isnull, COL_REASON);
+	record->once_more = !isnull[COL_ONCE_MORE] &&
+		DatumGetBool(values[COL_ONCE_MORE]);
 }
 
 static void
@@ -169,6 +175,7 @@ record_to_row(const IdemAddress *address, const IdemRecord *record,
 	put_time(values, isnull, COL_COMPLETED_AT, record->completed_at);
 	put_time(values, isnull, COL_EXPIRES_AT, record->expires_at);
 	put_time(values, isnull, COL_LEASE_UNTIL, record->lease_until);
+	put_time(values, isnull, COL_UNKNOWN_AT, record->unknown_at);
 	put_value(values, isnull, COL_TOKEN, Int64GetDatum(record->token));
 	put_value(values, isnull, COL_ATTEMPT, Int32GetDatum(record->attempt));
 	values[COL_POLICY_VERSION] = Int32GetDatum(record->policy_version);
@@ -191,6 +198,8 @@ record_to_row(const IdemAddress *address, const IdemRecord *record,
 	put_nullable(values, isnull, COL_REQUEST, record->request);
 	put_nullable(values, isnull, COL_OWNER, record->owner);
 	put_nullable(values, isnull, COL_REASON, record->reason);
+	values[COL_ONCE_MORE] = BoolGetDatum(true);
+	isnull[COL_ONCE_MORE] = !record->once_more;
 }
 
 static bool

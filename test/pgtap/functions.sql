@@ -13,12 +13,17 @@ SELECT p.oid, proname::text COLLATE "default" AS name,
 	   array_to_string(proconfig, ';') COLLATE "default" AS config,
 	   obj_description(p.oid, 'pg_proc') AS comment
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-WHERE pronamespace = 'idem_only'::regnamespace;
+WHERE pronamespace = 'idem_only'::regnamespace
+AND obj_description(p.oid, 'pg_proc') NOT LIKE 'Internal:%';
 
 SELECT results_eq(
 	'SELECT name, arguments, result FROM pg_temp.functions
 	 WHERE prorettype <> ''trigger''::regtype ORDER BY name, arguments',
 	$$VALUES
+	('idem_adopt',
+	 '', 'void'),
+	('idem_cancel',
+	 'tenant text, operation text, key text, reason text', 'idem_ticket'),
 	('idem_claim',
 	 'tenant text, operation text, key text, request jsonb DEFAULT NULL, '
 	 'fingerprint bytea DEFAULT NULL, wait interval DEFAULT NULL, '
@@ -42,6 +47,10 @@ SELECT results_eq(
 	 'body bytea DEFAULT NULL', 'void'),
 	('idem_complete_batch',
 	 'tickets idem_ticket[], responses json[] DEFAULT NULL', 'integer'),
+	('idem_confirm',
+	 'intent uuid, token bigint, response json DEFAULT NULL', 'idem_intent'),
+	('idem_defer',
+	 'intent uuid, token bigint, reason text', 'idem_intent'),
 	('idem_define',
 	 'operation text, ttl interval DEFAULT NULL, '
 	 'lease interval DEFAULT NULL, max_lease interval DEFAULT NULL, '
@@ -50,6 +59,8 @@ SELECT results_eq(
 	 'max_attempts integer DEFAULT NULL, ignore_paths text[] DEFAULT NULL, '
 	 'keep_request boolean DEFAULT false, steps text[] DEFAULT NULL, '
 	 'comment text DEFAULT NULL', 'idem_policy'),
+	('idem_dispatch',
+	 'target text, worker text, n integer, lease interval', 'SETOF idem_intent'),
 	('idem_execute',
 	 'tenant text, operation text, key text, request jsonb, '
 	 'handler regprocedure, wait interval DEFAULT NULL, '
@@ -75,6 +86,19 @@ SELECT results_eq(
 	('idem_hold',
 	 'tenant text, operation text, key text, token bigint', 'void'),
 	('idem_hold', 'ticket idem_ticket', 'void'),
+	('idem_intend',
+	 'ticket idem_ticket, name text, target text, '
+	 'request jsonb DEFAULT NULL, send boolean DEFAULT false, '
+	 'resend_safe_for interval DEFAULT NULL', 'idem_intent'),
+	('idem_operation_id',
+	 'tenant text, operation text, key text, name text', 'uuid'),
+	('idem_reconcile',
+	 'target text, worker text, n integer, lease interval', 'SETOF idem_intent'),
+	('idem_recover',
+	 'worker text, n integer, lease interval', 'SETOF idem_ticket'),
+	('idem_reject',
+	 'intent uuid, token bigint, reason text, '
+	 'response json DEFAULT NULL', 'idem_intent'),
 	('idem_release',
 	 'tenant text, operation text, key text, token bigint, '
 	 'reason text DEFAULT NULL', 'void'),
@@ -83,13 +107,34 @@ SELECT results_eq(
 	('idem_replay',
 	 'tenant text, operation text, key text, request jsonb DEFAULT NULL, '
 	 'fingerprint bytea DEFAULT NULL', 'idem_ticket'),
-	('idem_require', 'ticket idem_ticket', 'idem_ticket')$$,
+	('idem_require', 'ticket idem_ticket', 'idem_ticket'),
+	('idem_resolve',
+	 'tenant text, operation text, key text, state text, reason text, '
+	 'response json DEFAULT NULL, code integer DEFAULT NULL, '
+	 'resource text DEFAULT NULL, headers jsonb DEFAULT NULL, '
+	 'body bytea DEFAULT NULL', 'void'),
+	('idem_retry',
+	 'intent uuid, reason text', 'idem_intent'),
+	('idem_send',
+	 'intent uuid, worker text, lease interval', 'idem_intent'),
+	('idem_settle',
+	 'intent uuid, token bigint, verdict text, evidence jsonb, '
+	 'response json DEFAULT NULL', 'idem_intent'),
+	('idem_step',
+	 'ticket idem_ticket, step text, input jsonb DEFAULT NULL, '
+	 'OUT done boolean, OUT result json', 'record'),
+	('idem_step_done',
+	 'ticket idem_ticket, step text, result json DEFAULT NULL, '
+	 'input jsonb DEFAULT NULL', 'void'),
+	('idem_unknown',
+	 'ticket idem_ticket, reason text', 'void')$$,
 	'functions, their arguments and results');
 
 SELECT results_eq(
 	'SELECT name FROM pg_temp.functions
 	 WHERE prorettype = ''trigger''::regtype ORDER BY name',
-	$$VALUES ('idem_policy_check'), ('idem_record_protect')$$,
+	$$VALUES ('idem_event_protect'), ('idem_policy_check'),
+	('idem_record_protect')$$,
 	'trigger functions');
 
 -- a wrong volatility lets the planner call a claim twice, or never
@@ -98,6 +143,7 @@ SELECT results_eq(
 	 WHERE (provolatile, proparallel) <> (''v'', ''u'') ORDER BY name',
 	$$VALUES
 	('idem_fingerprint', 'i'::"char", 's'::"char"),
+	('idem_operation_id', 'i', 's'),
 	('idem_replay', 's', 'u'),
 	('idem_require', 's', 's')$$,
 	'all are VOLATILE and PARALLEL UNSAFE, but those that only compute or read');
@@ -106,11 +152,11 @@ SELECT results_eq(
 SELECT is_empty('SELECT name FROM pg_temp.functions WHERE proisstrict',
 	'none is STRICT');
 
-SELECT results_eq(
-	'SELECT name, config FROM pg_temp.functions
-	 WHERE prosecdef OR lanname <> ''c'' OR config IS NOT NULL',
-	$$VALUES ('idem_define', 'search_path=pg_catalog, pg_temp')$$,
-	'all are in C, but one that pins its search_path');
+SELECT is_empty(
+	$$SELECT name, config FROM pg_temp.functions
+	  WHERE (prosecdef OR lanname <> 'c' OR config IS NOT NULL)
+	  AND config IS DISTINCT FROM 'search_path=pg_catalog, pg_temp'$$,
+	'all are in C, or pin their search_path');
 
 SELECT is_empty(
 	$$SELECT name, comment FROM pg_temp.functions
@@ -121,13 +167,13 @@ SELECT is_empty(
 SELECT is_empty(
 	$$SELECT name, comment FROM pg_temp.functions
 	  WHERE prorettype = 'trigger'::regtype AND comment !~
-		'^[^\n]+[.]\nErrors: [^\n]+[.] Tables: [^\n]+[.]$'$$,
+		'^[^\n]+[.]\n(Errors: [^\n]+[.] )?Tables: [^\n]+[.]$'$$,
 	'comments of triggers have purpose, Errors and Tables');
 SELECT is_empty(
 	$$SELECT name, code[1] FROM pg_temp.functions,
 	  regexp_matches(substring(comment FROM '\nErrors: (.*) Tables: '),
 					 '\m(ID\d{3}|\d{2}[0-9P]\d{2})\M', 'g') AS code
-	  WHERE code[1] NOT IN ('ID001', 'ID002', 'ID003', 'ID005', 'ID503',
+	  WHERE code[1] NOT IN ('ID001', 'ID002', 'ID003', 'ID004', 'ID005', 'ID006', 'ID503',
 							'ID208', 'ID404', 'ID409', 'ID410', 'ID422',
 							'ID424', 'ID499', '22004', '22023', '25006',
 							'40P01', '42501', '42883', '42P13', '53200',

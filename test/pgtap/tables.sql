@@ -25,10 +25,27 @@ WHERE t.relkind = 'r' AND NOT a.attisdropped;
 SELECT results_eq(
 	'SELECT name, relkind FROM pg_temp.tables ORDER BY name',
 	$$VALUES
-	('idem_policy', 'r'::"char"),
+	('idem_event', 'r'::"char"),
+	('idem_event_address', 'i'),
+	('idem_event_id_seq', 'S'),
+	('idem_event_pkey', 'i'),
+	('idem_intent', 'r'),
+	('idem_intent_address', 'i'),
+	('idem_intent_due', 'i'),
+	('idem_intent_open', 'i'),
+	('idem_intent_pkey', 'i'),
+	('idem_origin', 'r'),
+	('idem_origin_pkey', 'i'),
+	('idem_policy', 'r'),
 	('idem_policy_pkey', 'i'),
+	('idem_policy_steps', 'r'),
+	('idem_policy_steps_pkey', 'i'),
 	('idem_record', 'r'),
-	('idem_record_pkey', 'i')$$,
+	('idem_record_open', 'i'),
+	('idem_record_pkey', 'i'),
+	('idem_step', 'r'),
+	('idem_step_pkey', 'i'),
+	('idem_stuck', 'v')$$,
 	'tables and indexes');
 
 SELECT results_eq(
@@ -55,7 +72,9 @@ SELECT results_eq(
 	('ttl', 'interval', false, NULL),
 	('request', 'jsonb', false, NULL),
 	('owner', 'text', false, NULL),
-	('reason', 'text', false, NULL)$$,
+	('reason', 'text', false, NULL),
+	('once_more', 'boolean', false, NULL),
+	('unknown_at', 'timestamp with time zone', false, NULL)$$,
 	'columns of idem_record');
 
 SELECT results_eq(
@@ -115,7 +134,7 @@ SELECT results_eq(
 	$$SELECT c, condition COLLATE "default" FROM pg_extension,
 	  unnest(extconfig, extcondition) AS u (c, condition)
 	  WHERE extname = 'idempotency' ORDER BY c$$,
-	$$SELECT oid, '' FROM pg_temp.tables WHERE relkind = 'r' ORDER BY oid$$,
+	$$SELECT oid, '' FROM pg_temp.tables WHERE relkind IN ('r', 'S') ORDER BY oid$$,
 	'every table is registered for dump, whole');
 
 SELECT is_empty(

@@ -1,0 +1,71 @@
+/*-------------------------------------------------------------------------
+ *
+ * event.c
+ *		The trail: the table idem_event, as C code writes it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "commands/sequence.h"
+#include "catalog/dependency.h"
+#include "idempotency.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/* columns, from zero */
+enum
+{
+	COL_ID,
+	COL_AT,
+	COL_ATTEMPT,
+	COL_TENANT,
+	COL_OPERATION,
+	COL_KEY,
+	COL_INTENT,
+	COL_FROM_STATE,
+	COL_TO_STATE,
+	COL_ACTOR,
+	COL_REASON,
+	EVENT_COLUMNS
+};
+
+/*
+ * Notes a transition of a command; "reason" may be NULL.
+ */
+void
+event_write(const IdemAddress *address, int32 attempt, IdemState from,
+			IdemState to, text *reason)
+{
+	Relation	rel = table_open(catalog_get()->event, RowExclusiveLock);
+	Oid			sequence = getIdentitySequence(RelationGetRelid(rel),
+											   COL_ID + 1, false);
+	IdemWriter	writer = {0};
+	Datum	   *values;
+	bool	   *isnull;
+
+	writer_open(&writer, rel);
+	ExecClearTuple(writer.slot);
+	values = writer.slot->tts_values;
+	isnull = writer.slot->tts_isnull;
+	memset(isnull, false, EVENT_COLUMNS * sizeof(bool));
+	values[COL_ID] = Int64GetDatum(nextval_internal(sequence, false));
+	values[COL_AT] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[COL_ATTEMPT] = Int32GetDatum(attempt);
+	values[COL_TENANT] = PointerGetDatum(address->tenant);
+	values[COL_OPERATION] = PointerGetDatum(address->operation);
+	values[COL_KEY] = PointerGetDatum(address->key);
+	isnull[COL_INTENT] = true;
+	values[COL_FROM_STATE] = CStringGetTextDatum(state_name(from));
+	values[COL_TO_STATE] = CStringGetTextDatum(state_name(to));
+	values[COL_ACTOR] =
+		CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(), false));
+	values[COL_REASON] = PointerGetDatum(reason);
+	isnull[COL_REASON] = reason == NULL;
+	writer_insert(&writer);
+	writer_close(&writer);
+	table_close(rel, NoLock);
+}
