@@ -98,6 +98,7 @@ extern bool address_is_locked_elsewhere(const IdemAddress *address);
 typedef struct IdemCatalog
 {
 	Oid			record;			/* table idem_record */
+	Oid			record_open;	/* its partial index of open ones */
 	Oid			policy;			/* table idem_policy */
 	Oid			event;			/* table idem_event */
 	Oid			intent;			/* table idem_intent */
@@ -130,6 +131,7 @@ typedef struct IdemWriter
 } IdemWriter;
 
 extern void writer_open(IdemWriter *writer, Relation rel);
+extern void writer_skip(IdemWriter *writer, Oid index, bool skip);
 extern void writer_insert(IdemWriter *writer);
 extern void writer_update(IdemWriter *writer, ItemPointerData tid);
 extern void writer_close(IdemWriter *writer);

@@ -119,6 +119,8 @@ fill_new_row(IdemTable *table, const IdemAddress *address,
 	TupleTableSlot *slot;
 
 	writer_open(&table->writer, table->rel);
+	writer_skip(&table->writer, catalog_get()->record_open,
+				state_is_terminal(record->state));
 	slot = table->writer.slot;
 	ExecClearTuple(slot);
 	record_to_row(address, record, slot->tts_values, slot->tts_isnull);

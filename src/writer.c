@@ -11,6 +11,7 @@
 #include "access/xact.h"
 #include "compat.h"
 #include "idempotency.h"
+#include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 void
@@ -24,6 +25,26 @@ writer_open(IdemWriter *writer, Relation rel)
 	writer->estate = CreateExecutorState();
 	writer->slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),
 											&TTSOpsVirtual);
+}
+
+/*
+ * Leaves an index out of the next write, or takes it back in: for a partial
+ * index whose predicate the caller knows to be false, since working that out
+ * in general costs more than the rest of the insertion.
+ */
+void
+writer_skip(IdemWriter *writer, Oid index, bool skip)
+{
+	ResultRelInfo *rri = writer->rri;
+
+	for (int i = 0; i < rri->ri_NumIndices; i++)
+	{
+		Relation	rel = rri->ri_IndexRelationDescs[i];
+
+		if (RelationGetRelid(rel) == index)
+			rri->ri_IndexRelationInfo[i]->ii_ReadyForInserts =
+				!skip && rel->rd_index->indisready;
+	}
 }
 
 /*
