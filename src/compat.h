@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "access/tableam.h"
+#include "catalog/dependency.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "utils/acl.h"
@@ -63,6 +64,17 @@ compat_index_beginscan(Relation rel, Relation index, Snapshot snapshot,
 	return index_beginscan(rel, index, snapshot, nkeys, 0);
 #else
 	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0);
+#endif
+}
+
+/* 17 takes the relation */
+static inline Oid
+compat_identity_sequence(Relation rel, AttrNumber attribute)
+{
+#if PG_VERSION_NUM < 170000
+	return getIdentitySequence(RelationGetRelid(rel), attribute, false);
+#else
+	return getIdentitySequence(rel, attribute, false);
 #endif
 }
 

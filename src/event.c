@@ -9,7 +9,7 @@
 
 #include "access/table.h"
 #include "commands/sequence.h"
-#include "catalog/dependency.h"
+#include "compat.h"
 #include "idempotency.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -41,8 +41,7 @@ event_write(const IdemAddress *address, int32 attempt, IdemState from,
 			IdemState to, text *reason)
 {
 	Relation	rel = table_open(catalog_get()->event, RowExclusiveLock);
-	Oid			sequence = getIdentitySequence(RelationGetRelid(rel),
-											   COL_ID + 1, false);
+	Oid			sequence = compat_identity_sequence(rel, COL_ID + 1);
 	IdemWriter	writer = {0};
 	Datum	   *values;
 	bool	   *isnull;
