@@ -95,3 +95,13 @@ SELECT pg_temp.code_of(format('SELECT idem_unknown(%L, repeat(''r'', 1025))', :'
 	   pg_temp.code_of(format('SELECT idem_unknown(%L, repeat(''r'', 1024))', :'ticket')) AS longest,
 	   pg_temp.code_of(format('SELECT idem_unknown(%L, ''again'')', :'ticket')) AS again;
 SELECT state, length(reason) FROM pg_temp.commands WHERE key = 'reason';
+
+-- What this transaction is about to complete is not handed to a worker.
+SELECT count(idem_unknown(idem_claim('t', 'recover own', 'k', lease => '1 hour'), 'cannot tell')) AS unknown;
+SELECT count(idem_resolve('t', 'recover own', 'k', 'released', 'nothing happened')) AS resolved;
+BEGIN;
+SELECT idem_claim('t', 'recover own', 'k') AS ticket \gset
+SELECT key FROM idem_recover('w', 1000, '1 hour') WHERE operation = 'recover own';
+SELECT count(idem_complete(:'ticket'::idem_ticket, '1')) AS completed;
+COMMIT;
+SELECT state, attempt FROM idem_record WHERE operation = 'recover own';

@@ -53,7 +53,9 @@ idem_recover_one(PG_FUNCTION_ARGS)
 					   "Name the worker, for people to read.");
 	claim.lease_us = duration_us("lease", PG_GETARG_INTERVAL_P(4));
 	durability_begin();
-	if (!address_try_lock(&claim.address))
+	/* one's own atomic claim of it would not keep the lock from this session */
+	if (pending_find_open(&claim.address) != NULL ||
+		!address_try_lock(&claim.address))
 		PG_RETURN_NULL();
 
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
