@@ -46,11 +46,13 @@ NO_LOCALE = 1
 
 # These install what they need, the server's development files included, so
 # they stand before PGXS and work without it.
-scripts = test matrix demo bench format check-format
+scripts = test torture matrix demo bench format check-format
 .PHONY: $(scripts)
 all:
 test:
 	$(home)/test/run $(SUITES)
+torture:
+	$(home)/test/torture/run $(CAMPAIGNS)
 matrix:
 	$(home)/test/matrix $(VERSIONS)
 demo:
