@@ -125,9 +125,12 @@ extern void durability_reset(void);
  */
 typedef struct IdemWriter
 {
-	ResultRelInfo *rri;			/* NULL: not open */
-	EState	   *estate;
+	Relation	rel;			/* NULL: not open */
 	TupleTableSlot *slot;		/* the row to write */
+	struct IdemIndex *indexes;
+	int			nindexes;
+	ResultRelInfo *rri;			/* this and the next are seldom needed */
+	EState	   *estate;
 } IdemWriter;
 
 extern void writer_open(IdemWriter *writer, Relation rel);

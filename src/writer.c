@@ -4,46 +4,161 @@
  *		Direct writes to the extension's own tables, with the extension's
  *		right: callers have none on them.
  *
+ * Entries go straight into the indexes, as the server's own toaster has it:
+ * setting the executor up costs more than the rest of the write.  It is left
+ * to the executor only where somebody has added an index of another kind.
+ * Which indexes there are is asked at each call, so that CREATE INDEX and
+ * REINDEX CONCURRENTLY are safe.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_index.h"
 #include "compat.h"
 #include "idempotency.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+/* An index of the table. */
+typedef struct IdemIndex
+{
+	Oid			oid;
+	Relation	rel;			/* NULL: not needed so far */
+	bool		direct;			/* can an entry be made of the row's values? */
+	bool		partial;
+	bool		told;			/* has the caller worked the predicate out? */
+	bool		skip;			/* and it is false */
+} IdemIndex;
+
 void
 writer_open(IdemWriter *writer, Relation rel)
 {
-	if (writer->rri != NULL)
+	List	   *oids;
+
+	if (writer->rel != NULL)
 		return;
-	writer->rri = makeNode(ResultRelInfo);
-	InitResultRelInfo(writer->rri, rel, 0, NULL, 0);
-	ExecOpenIndices(writer->rri, false);
-	writer->estate = CreateExecutorState();
+	writer->rel = rel;
 	writer->slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),
 											&TTSOpsVirtual);
+	oids = RelationGetIndexList(rel);
+	writer->nindexes = list_length(oids);
+	writer->indexes = palloc0(writer->nindexes * sizeof(IdemIndex));
+	for (int i = 0; i < writer->nindexes; i++)
+		writer->indexes[i].oid = list_nth_oid(oids, i);
+	list_free(oids);
 }
 
 /*
- * Leaves an index out of the next write, or takes it back in: for a partial
- * index whose predicate the caller knows to be false, since working that out
- * in general costs more than the rest of the insertion.
+ * Whether a partial index has no entry for the next row.  The caller knows:
+ * to work the predicate out takes the executor.
  */
 void
 writer_skip(IdemWriter *writer, Oid index, bool skip)
 {
-	ResultRelInfo *rri = writer->rri;
-
-	for (int i = 0; i < rri->ri_NumIndices; i++)
+	for (int i = 0; i < writer->nindexes; i++)
 	{
-		Relation	rel = rri->ri_IndexRelationDescs[i];
+		if (writer->indexes[i].oid != index)
+			continue;
+		writer->indexes[i].told = true;
+		writer->indexes[i].skip = skip;
+	}
+}
 
-		if (RelationGetRelid(rel) == index)
-			rri->ri_IndexRelationInfo[i]->ii_ReadyForInserts =
-				!skip && rel->rd_index->indisready;
+static void
+open_index(IdemIndex *index)
+{
+	Form_pg_index form;
+
+	if (index->rel != NULL)
+		return;
+	index->rel = index_open(index->oid, RowExclusiveLock);
+	form = index->rel->rd_index;
+	index->partial = !heap_attisnull(index->rel->rd_indextuple,
+									 Anum_pg_index_indpred, NULL);
+	index->direct = index->rel->rd_rel->relam == BTREE_AM_OID &&
+		!form->indisexclusion;
+	for (int i = 0; i < form->indnatts; i++)
+	{
+		/* zero stands for an expression */
+		if (form->indkey.values[i] <= 0)
+			index->direct = false;
+	}
+}
+
+/*
+ * Opens the indexes that the row goes into.  Can all entries be made here?
+ */
+static bool
+open_indexes(IdemWriter *writer)
+{
+	for (int i = 0; i < writer->nindexes; i++)
+	{
+		IdemIndex  *index = &writer->indexes[i];
+
+		if (index->skip)
+			continue;
+		open_index(index);
+		if (!index->direct || (index->partial && !index->told))
+			return false;
+	}
+	return true;
+}
+
+static void
+insert_entry(IdemWriter *writer, Relation index, bool is_update)
+{
+	Form_pg_index form = index->rd_index;
+	TupleTableSlot *slot = writer->slot;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	/* it may be under construction */
+	if (!form->indisready)
+		return;
+	for (int i = 0; i < form->indnatts; i++)
+	{
+		int			column = form->indkey.values[i] - 1;
+
+		values[i] = slot->tts_values[column];
+		isnull[i] = slot->tts_isnull[column];
+	}
+	(void) index_insert(index, values, isnull, &slot->tts_tid, writer->rel,
+						form->indisunique ? UNIQUE_CHECK_YES :
+						UNIQUE_CHECK_NO, is_update, NULL);
+}
+
+static void
+insert_by_executor(IdemWriter *writer, bool is_update,
+				   IdemUpdateIndexes which)
+{
+	if (writer->rri == NULL)
+	{
+		writer->rri = makeNode(ResultRelInfo);
+		InitResultRelInfo(writer->rri, writer->rel, 0, NULL, 0);
+		ExecOpenIndices(writer->rri, false);
+		writer->estate = CreateExecutorState();
+	}
+	compat_insert_index_tuples(writer->rri, writer->slot, writer->estate,
+							   is_update, which);
+	ResetPerTupleExprContext(writer->estate);
+}
+
+static void
+insert_entries(IdemWriter *writer, bool is_update, IdemUpdateIndexes which)
+{
+	if (!open_indexes(writer))
+	{
+		insert_by_executor(writer, is_update, which);
+		return;
+	}
+	for (int i = 0; i < writer->nindexes; i++)
+	{
+		if (!writer->indexes[i].skip)
+			insert_entry(writer, writer->indexes[i].rel, is_update);
 	}
 }
 
@@ -54,10 +169,8 @@ void
 writer_insert(IdemWriter *writer)
 {
 	ExecStoreVirtualTuple(writer->slot);
-	simple_table_tuple_insert(writer->rri->ri_RelationDesc, writer->slot);
-	compat_insert_index_tuples(writer->rri, writer->slot, writer->estate,
-							   false, IDEM_UPDATE_NONE);
-	ResetPerTupleExprContext(writer->estate);
+	simple_table_tuple_insert(writer->rel, writer->slot);
+	insert_entries(writer, false, IDEM_UPDATE_NONE);
 }
 
 /*
@@ -71,21 +184,28 @@ writer_update(IdemWriter *writer, ItemPointerData tid)
 	ExecStoreVirtualTuple(writer->slot);
 	/* the row may come from an earlier call within the same command */
 	CommandCounterIncrement();
-	simple_table_tuple_update(writer->rri->ri_RelationDesc, &tid,
-							  writer->slot, SnapshotSelf, &which);
+	simple_table_tuple_update(writer->rel, &tid, writer->slot, SnapshotSelf,
+							  &which);
 	if (which != IDEM_UPDATE_NONE)
-		compat_insert_index_tuples(writer->rri, writer->slot, writer->estate,
-								   true, which);
-	ResetPerTupleExprContext(writer->estate);
+		insert_entries(writer, true, which);
 }
 
 void
 writer_close(IdemWriter *writer)
 {
-	if (writer->rri == NULL)
+	if (writer->rel == NULL)
 		return;
 	ExecDropSingleTupleTableSlot(writer->slot);
-	ExecCloseIndices(writer->rri);
-	FreeExecutorState(writer->estate);
-	writer->rri = NULL;
+	for (int i = 0; i < writer->nindexes; i++)
+	{
+		if (writer->indexes[i].rel != NULL)
+			index_close(writer->indexes[i].rel, NoLock);
+	}
+	pfree(writer->indexes);
+	if (writer->rri != NULL)
+	{
+		ExecCloseIndices(writer->rri);
+		FreeExecutorState(writer->estate);
+	}
+	memset(writer, 0, sizeof(*writer));
 }
