@@ -181,6 +181,7 @@ typedef struct IdemRecord
 typedef struct IdemTable
 {
 	Relation	rel;
+	LOCKMODE	mode;			/* of the locks on it and its indexes */
 	Snapshot	snapshot;
 	IndexScanDesc scan;			/* this and the next two once probed */
 	Relation	pkey;

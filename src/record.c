@@ -39,6 +39,7 @@ record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot)
 {
 	memset(table, 0, sizeof(*table));
 	table->rel = table_open(catalog_get()->record, mode);
+	table->mode = mode;
 	table->snapshot = snapshot;
 }
 
@@ -48,8 +49,7 @@ open_for_probe(IdemTable *table)
 	if (table->scan != NULL)
 		return;
 	/* asked for at each call, so that REINDEX CONCURRENTLY is safe */
-	table->pkey = index_open(compat_primary_key(table->rel),
-							 AccessShareLock);
+	table->pkey = index_open(compat_primary_key(table->rel), table->mode);
 	table->scan = compat_index_beginscan(table->rel, table->pkey,
 										 table->snapshot, 3);
 	table->found = table_slot_create(table->rel, NULL);
