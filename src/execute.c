@@ -3,7 +3,7 @@
  * execute.c
  *		idem_execute: claim, work and completion in one call.
  *
- * The table is closed while the handler runs: it may take long, and may use
+ * No row stays pinned while the handler runs: it may take long, and may use
  * the extension itself.
  *
  *-------------------------------------------------------------------------
@@ -135,9 +135,9 @@ run(Handler *handler, const IdemClaim *claim, IdemTicket *ticket,
 	IdemChange	change;
 	int64		token = ticket->token;
 
+	record_let_go(table);
 	call_handler(handler, claim, &change);
 	complete_check_result(&claim->address, &change.result);
-	record_open(table, RowExclusiveLock, SnapshotSelf);
 	complete_apply(table, &claim->address, token, &change, &ticket->record);
 	ticket->with_result = true;
 	ticket->token = 0;
@@ -173,10 +173,7 @@ idem_execute(PG_FUNCTION_ARGS)
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
 	claim_take(&table, &claim, &ticket);
 	if (ticket.token != 0)
-	{
-		record_close(&table);
 		run(&handler, &claim, &ticket, &table);
-	}
 	result = ticket_datum(&claim.address, &ticket);
 	record_close(&table);
 	PG_RETURN_DATUM(result);
