@@ -9,7 +9,6 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "executor/executor.h"
 #include "funcapi.h"
 #include "idempotency.h"
 #include "utils/builtins.h"
@@ -42,15 +41,16 @@ enum
 	TICKET_COLUMNS
 };
 
-/* columns of idem_response, from one as GetAttributeByNum() counts */
+/* columns of idem_response, from zero */
 enum
 {
-	RESPONSE_RESPONSE = 1,
+	RESPONSE_RESPONSE,
 	RESPONSE_CODE,
 	RESPONSE_RESOURCE,
 	RESPONSE_HEADERS,
 	RESPONSE_BODY,
-	RESPONSE_STATE
+	RESPONSE_STATE,
+	RESPONSE_COLUMNS
 };
 
 /* The row being made. */
@@ -156,21 +156,31 @@ ticket_datum(const IdemAddress *address, const IdemTicket *ticket)
 }
 
 /*
- * Takes apart a ticket that came back, which may be of an older type with
- * fewer columns.
+ * Takes apart a row that came back.
  */
 static void
-deform_ticket(HeapTupleHeader header, Row *row)
+deform(HeapTupleHeader header, int min_columns, int max_columns,
+	   Datum *values, bool *isnull)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
 											  HeapTupleHeaderGetTypMod(header));
 	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),
 	.t_data = header};
 
-	if (desc->natts <= COL_TOKEN || desc->natts > TICKET_COLUMNS)
-		elog(ERROR, "ticket has %d columns", desc->natts);
-	heap_deform_tuple(&tuple, desc, row->values, row->isnull);
+	if (desc->natts < min_columns || desc->natts > max_columns)
+		elog(ERROR, "row has %d columns instead of %d to %d", desc->natts,
+			 min_columns, max_columns);
+	heap_deform_tuple(&tuple, desc, values, isnull);
 	ReleaseTupleDesc(desc);
+}
+
+/*
+ * A ticket may be of an older type with fewer columns.
+ */
+static void
+deform_ticket(HeapTupleHeader header, Row *row)
+{
+	deform(header, COL_TOKEN + 1, TICKET_COLUMNS, row->values, row->isnull);
 }
 
 static text *
@@ -217,11 +227,10 @@ ticket_read_outcome(HeapTupleHeader header)
 }
 
 static NullableDatum
-get_nullable(HeapTupleHeader row, int column)
+get_nullable(const Datum *values, const bool *isnull, int column)
 {
-	NullableDatum result;
+	NullableDatum result = {.value = values[column],.isnull = isnull[column]};
 
-	result.value = GetAttributeByNum(row, column, &result.isnull);
 	return result;
 }
 
@@ -231,17 +240,19 @@ get_nullable(HeapTupleHeader row, int column)
 IdemState
 response_read(HeapTupleHeader row, IdemResult *result)
 {
-	NullableDatum state = get_nullable(row, RESPONSE_STATE);
 	IdemState	wanted = STATE_SUCCEEDED;
+	Datum		values[RESPONSE_COLUMNS];
+	bool		isnull[RESPONSE_COLUMNS];
 
-	result->response = get_nullable(row, RESPONSE_RESPONSE);
-	result->code = get_nullable(row, RESPONSE_CODE);
-	result->resource = get_nullable(row, RESPONSE_RESOURCE);
-	result->headers = get_nullable(row, RESPONSE_HEADERS);
-	result->body = get_nullable(row, RESPONSE_BODY);
-	if (!state.isnull)
+	deform(row, RESPONSE_COLUMNS, RESPONSE_COLUMNS, values, isnull);
+	result->response = get_nullable(values, isnull, RESPONSE_RESPONSE);
+	result->code = get_nullable(values, isnull, RESPONSE_CODE);
+	result->resource = get_nullable(values, isnull, RESPONSE_RESOURCE);
+	result->headers = get_nullable(values, isnull, RESPONSE_HEADERS);
+	result->body = get_nullable(values, isnull, RESPONSE_BODY);
+	if (!isnull[RESPONSE_STATE])
 	{
-		char	   *name = TextDatumGetCString(state.value);
+		char	   *name = TextDatumGetCString(values[RESPONSE_STATE]);
 
 		wanted = state_from_name(name, strlen(name));
 		if (wanted != STATE_SUCCEEDED && wanted != STATE_FAILED)
