@@ -68,39 +68,48 @@ encoder_check(Encoder *encoder, int result)
 }
 
 static void
-put_bytes(Encoder *encoder, const void *bytes, int len)
+flush(Encoder *encoder)
 {
-	if (encoder->used + len > (int) sizeof(encoder->buffer))
-	{
-		encoder_check(encoder, pg_cryptohash_update(encoder->hash,
-													encoder->buffer,
-													encoder->used));
-		encoder->used = 0;
-		if (len > (int) sizeof(encoder->buffer))
-		{
-			encoder_check(encoder,
-						  pg_cryptohash_update(encoder->hash, bytes, len));
-			return;
-		}
-	}
-	memcpy(encoder->buffer + encoder->used, bytes, len);
-	encoder->used += len;
+	encoder_check(encoder, pg_cryptohash_update(encoder->hash,
+												encoder->buffer,
+												encoder->used));
+	encoder->used = 0;
 }
 
-static void
+/*
+ * Where the next "len" bytes go; no more than the buffer has.
+ */
+static inline uint8 *
+reserve(Encoder *encoder, int len)
+{
+	if (encoder->used + len > (int) sizeof(encoder->buffer))
+		flush(encoder);
+	encoder->used += len;
+	return encoder->buffer + encoder->used - len;
+}
+
+static inline void
 put_tag(Encoder *encoder, char tag)
 {
-	put_bytes(encoder, &tag, 1);
+	*reserve(encoder, 1) = tag;
 }
 
 static void
 put_counted(Encoder *encoder, char tag, const void *bytes, int len)
 {
 	uint32		count = pg_hton32((uint32) len);
+	uint8	   *at = reserve(encoder, 1 + sizeof(count));
 
-	put_tag(encoder, tag);
-	put_bytes(encoder, &count, sizeof(count));
-	put_bytes(encoder, bytes, len);
+	at[0] = tag;
+	memcpy(at + 1, &count, sizeof(count));
+	if (len <= (int) sizeof(encoder->buffer))
+		memcpy(reserve(encoder, len), bytes, len);
+	else
+	{
+		flush(encoder);
+		encoder_check(encoder,
+					  pg_cryptohash_update(encoder->hash, bytes, len));
+	}
 }
 
 /*
@@ -137,7 +146,7 @@ put_number(Encoder *encoder, Numeric number)
 	head[0] = ndigits > 0 ? words[2] : 0;	/* sign */
 	head[1] = ndigits > 0 ? pg_hton16((uint16) weight) : 0;
 	put_tag(encoder, TAG_NUMBER);
-	put_bytes(encoder, head, sizeof(head));
+	memcpy(reserve(encoder, sizeof(head)), head, sizeof(head));
 	put_counted(encoder, TAG_NUMBER, digits, ndigits * sizeof(uint16));
 	pfree(wire);
 }
@@ -262,8 +271,7 @@ fingerprint_compute(Jsonb *request, ArrayType *ignore_paths)
 		elog(ERROR, "could not create a digest context");
 	encoder_check(&encoder, pg_cryptohash_init(encoder.hash));
 	put_container(&encoder, &request->root, paths);
-	encoder_check(&encoder, pg_cryptohash_update(encoder.hash, encoder.buffer,
-												 encoder.used));
+	flush(&encoder);
 	SET_VARSIZE(result, VARHDRSZ + IDEM_FINGERPRINT_SIZE);
 	out[0] = FINGERPRINT_VERSION;
 	encoder_check(&encoder, pg_cryptohash_final(encoder.hash, out + 1,
