@@ -14,20 +14,6 @@
 #include "utils/timestamp.h"
 
 /*
- * No record was found, or one that may be claimed.  If the address is locked,
- * its owner's transaction is still open.
- */
-static void
-answer_without_result(IdemTicket *ticket, const IdemRecord *record,
-					  const IdemClaim *claim)
-{
-	if (address_is_locked_elsewhere(&claim->address))
-		answer_in_progress(ticket, record, ANSWER_RETRY_MAX_US);
-	else
-		*ticket = answer_new(OUTCOME_ABSENT, record);
-}
-
-/*
  * The caller's snapshot finds the row even while it is being moved by an
  * update.  Under SERIALIZABLE it would take predicate locks, and so set
  * unrelated addresses against each other; SnapshotSelf takes none, and what
@@ -39,6 +25,42 @@ replay_snapshot(void)
 	return IsolationIsSerializable() ? SnapshotSelf : GetActiveSnapshot();
 }
 
+/*
+ * Is there an answer?  "record" is what was found, also when it has none.
+ */
+static bool
+look(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+	 IdemTicket *ticket)
+{
+	return record_probe(table, &claim->address, record) &&
+		answer_from_record(ticket, record, claim->fingerprint,
+						   GetCurrentTimestamp());
+}
+
+/*
+ * The caller's snapshot shows nothing final; it may be older than an owner's
+ * commit.  Look again, at what is true now, whatever the isolation level.
+ *
+ * The lock is asked for first: it goes only when its owner's commit can be
+ * seen, so nobody is told absent after somebody was told in_progress.
+ */
+static void
+look_again(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+		   IdemTicket *ticket)
+{
+	bool		busy = address_is_locked_elsewhere(&claim->address);
+
+	record_close(table);
+	PushActiveSnapshot(GetLatestSnapshot());
+	record_open(table, AccessShareLock, replay_snapshot());
+	if (look(table, claim, record, ticket))
+		return;
+	if (busy)
+		answer_in_progress(ticket, record, ANSWER_RETRY_MAX_US);
+	else
+		*ticket = answer_new(OUTCOME_ABSENT, record);
+}
+
 PG_FUNCTION_INFO_V1(idem_replay);
 Datum
 idem_replay(PG_FUNCTION_ARGS)
@@ -47,6 +69,7 @@ idem_replay(PG_FUNCTION_ARGS)
 	IdemTicket	ticket;
 	IdemRecord	record;
 	IdemTable	table;
+	bool		again = false;
 	Datum		result;
 
 	address_set_args(&claim.address, fcinfo, 0);
@@ -55,14 +78,19 @@ idem_replay(PG_FUNCTION_ARGS)
 	durability_begin();
 
 	record_open(&table, AccessShareLock, replay_snapshot());
-	if (!claim_answer_own(&claim, &ticket) &&
-		(!record_probe(&table, &claim.address, &record) ||
-		 !answer_from_record(&ticket, &record, claim.fingerprint,
-							 GetCurrentTimestamp())))
-		answer_without_result(&ticket, &record, &claim);
+	if (!claim_answer_own(&claim, &ticket))
+	{
+		/* what is final in any snapshot is final now */
+		again = !look(&table, &claim, &record, &ticket) ||
+			!state_is_terminal(record.state);
+		if (again)
+			look_again(&table, &claim, &record, &ticket);
+	}
 	durability_answered(ticket.outcome);
 	result = ticket_datum(&claim.address, &ticket);
 	record_close(&table);
+	if (again)
+		PopActiveSnapshot();
 	PG_RETURN_DATUM(result);
 }
 
