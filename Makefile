@@ -7,7 +7,7 @@ OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
 	src/paths.o src/fingerprint.o src/address.o src/catalog.o \
 	src/durability.o src/ticket.o src/writer.o src/record_row.o src/record.o \
 	src/pending.o src/policy.o src/answer.o src/claim.o src/complete.o src/replay.o \
-	src/execute.o src/batch.o src/event.o src/intent.o src/recover.o \
+	src/execute.o src/batch.o src/event.o src/adopt.o src/intent.o src/recover.o \
 	src/internal.o src/owner.o
 
 # The install script is joined from these, in this order.

@@ -42,6 +42,9 @@ BEGIN
 	WHEN 'succeeded', 'expired' THEN PERFORM idem_complete(ticket, '1');
 	WHEN 'failed' THEN PERFORM idem_fail(ticket, '1');
 	WHEN 'unknown' THEN PERFORM idem_unknown(ticket, 'why');
+	WHEN 'decided' THEN
+		PERFORM idem_unknown(ticket, 'why');
+		PERFORM idem_resolve('t', 'matrix', state, 'released', 'looked');
 	ELSE NULL;
 	END CASE;
 END $$;
@@ -105,7 +108,8 @@ CREATE TEMP TABLE states AS SELECT * FROM unnest(ARRAY['none', 'live', 'live, pe
 	'live, late', 'live, unknown', 'live, confirmed', 'live, rejected', 'lapsed', 'lapsed, pending',
 	'lapsed, in flight', 'lapsed, late', 'lapsed, unknown', 'lapsed, confirmed', 'lapsed, rejected', 'exhausted',
 	'released', 'succeeded', 'failed', 'expired', 'cancelled', 'unknown', 'unknown, pending', 'unknown, in flight',
-	'unknown, late', 'unknown, unknown', 'unknown, confirmed']) WITH ORDINALITY AS s (state, n);
+	'unknown, late', 'unknown, unknown', 'unknown, confirmed', 'unknown, rejected', 'decided', 'decided, pending',
+	'decided, confirmed', 'decided, rejected']) WITH ORDINALITY AS s (state, n);
 CREATE TEMP TABLE calls AS SELECT unnest(ARRAY['recover', 'unknown', 'succeeded', 'failed', 'released', 'cancel',
 	'claim', 'lease']) AS call;
 \set ECHO none

@@ -87,7 +87,7 @@ END $$;
 
 CREATE TEMP TABLE states AS SELECT * FROM unnest(ARRAY['pending', 'deferred', 'in flight', 'late', 'late, safe',
 	'confirmed', 'confirmed, safe', 'rejected', 'rejected, safe', 'unknown, asked', 'unknown, asked, safe',
-	'unknown, late', 'unknown, late, safe', 'unknown, free']) WITH ORDINALITY AS s (state, n);
+	'unknown, late', 'unknown, late, safe', 'unknown, free', 'unknown, free, safe']) WITH ORDINALITY AS s (state, n);
 CREATE TEMP TABLE calls AS SELECT unnest(ARRAY['intend', 'send', 'dispatch', 'confirm', 'reject', 'defer', 'retry',
 	'reconcile', 'happened', 'absent', 'unclear']) AS call;
 \set ECHO none

@@ -1,7 +1,7 @@
 /*
  * idem_origin: the database that this memory belongs to.  A restored dump
  * brings the row of where it came from, a copy made by TEMPLATE keeps it: then
- * nothing is handed out until somebody adopts the copy.
+ * nothing is handed out or taken over until somebody adopts the copy.
  */
 CREATE TABLE idem_origin (
 	system_identifier bigint NOT NULL,
@@ -22,56 +22,96 @@ SELECT c.system_identifier, d.oid, clock_timestamp()
 FROM pg_catalog.pg_control_system() AS c, pg_catalog.pg_database d
 WHERE d.datname = pg_catalog.current_database();
 
-CREATE FUNCTION idem_is_here(system_identifier bigint, database oid) RETURNS boolean
-LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idem_is_here';
-REVOKE ALL ON FUNCTION idem_is_here(bigint, oid) FROM PUBLIC;
-COMMENT ON FUNCTION idem_is_here(bigint, oid) IS
-'Internal: whether this is that database of that cluster. Errors: none. Tables: none.';
+CREATE FUNCTION idem_is_copy() RETURNS boolean
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idem_is_copy';
+REVOKE ALL ON FUNCTION idem_is_copy() FROM PUBLIC;
+COMMENT ON FUNCTION idem_is_copy() IS
+'Internal: whether what is here belongs to another database. Errors: none. Tables: reads idem_origin.';
 
-/* Internal: refuses what must not be done in a copy. */
 CREATE FUNCTION idem_require_adopted() RETURNS void
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-	IF EXISTS (SELECT FROM @extschema@.idem_origin o
-			   WHERE NOT @extschema@.idem_is_here(o.system_identifier, o.database))
-	THEN
-		RAISE EXCEPTION 'this database is a copy'
-			USING ERRCODE = 'ID006',
-				  DETAIL = 'Its commands and intents belong to another database, which may still be at work on them.',
-				  HINT = 'When the original is out of use, call idem_adopt().';
-	END IF;
-END
-$$;
+LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idem_require_adopted';
 REVOKE ALL ON FUNCTION idem_require_adopted() FROM PUBLIC;
 COMMENT ON FUNCTION idem_require_adopted() IS
-'Internal: refuses to go on in a copy. Errors: ID006. Tables: reads idem_origin.';
+'Internal: refuses what must not be done in a copy. Errors: ID006. Tables: reads idem_origin.';
 
-CREATE FUNCTION idem_adopt() RETURNS void
+/*
+ * What the original did since the copy was made is not known here: it may have
+ * sent what was pending, and have ended, or gone on with, what was under way.
+ * So that is unknown.  Such a command may have called systems of which there
+ * is no intent here: settling those that are does not release it, only a
+ * person's decision does (unknown_at is NULL).
+ *
+ * Locking: two who adopt come one after the other, by the lock on
+ * idem_origin.  The lock on idem_record stands for the key locks of all
+ * addresses: whoever writes a record has RowExclusiveLock on the table first.
+ */
+CREATE FUNCTION idem_adopt(nothing_since boolean DEFAULT false, physical boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+	LOCK TABLE @extschema@.idem_origin IN SHARE ROW EXCLUSIVE MODE;
+	IF NOT @extschema@.idem_is_copy() AND physical IS NOT TRUE THEN
+		RETURN;
+	END IF;
 	DELETE FROM @extschema@.idem_origin;
 	INSERT INTO @extschema@.idem_origin
 	SELECT c.system_identifier, d.oid, clock_timestamp()
 	FROM pg_control_system() AS c, pg_database d
 	WHERE d.datname = current_database();
-	/* what was in flight when the copy was made: nobody here knows */
-	WITH lapsed AS (
-		UPDATE @extschema@.idem_intent i
-		SET state = 'unknown', lease_until = NULL, token = NULL
-		WHERE i.state = 'in_flight'
-		RETURNING i.tenant, i.operation, i.key, i.name
+	IF nothing_since THEN
+		RETURN;
+	END IF;
+
+	LOCK TABLE @extschema@.idem_record, @extschema@.idem_intent IN EXCLUSIVE MODE;
+	WITH open AS (
+		SELECT r.tenant, r.operation, r.key, r.state
+		FROM @extschema@.idem_record r
+		WHERE r.state IN ('processing', 'released')
+		  AND (r.state = 'processing' OR r.once_more)
+	), moved AS (
+		UPDATE @extschema@.idem_record r
+		SET state = 'unknown', token = @extschema@.idem_token(), lease_until = NULL,
+			once_more = NULL,
+			reason = CASE o.state WHEN 'processing' THEN 'under way when the copy was made'
+								  ELSE 'may have run since the copy was made' END
+		FROM open o
+		WHERE r.tenant = o.tenant AND r.operation = o.operation AND r.key = o.key
+		RETURNING r.*, o.state AS was
 	)
 	INSERT INTO @extschema@.idem_event
-		(at, tenant, operation, key, intent, from_state, to_state, actor, reason)
-	SELECT clock_timestamp(), l.tenant, l.operation, l.key, l.name,
-		   'in_flight', 'unknown', session_user, 'in flight when the copy was made'
-	FROM lapsed l;
+		(at, attempt, tenant, operation, key, from_state, to_state, actor, reason)
+	SELECT clock_timestamp(), m.attempt, m.tenant, m.operation, m.key, m.was, m.state,
+		   session_user, m.reason
+	FROM moved m;
+	UPDATE @extschema@.idem_record r SET unknown_at = NULL
+	WHERE r.state = 'unknown' AND r.unknown_at IS NOT NULL;
+
+	WITH open AS (
+		SELECT i.operation_id, i.state
+		FROM @extschema@.idem_intent i
+		WHERE i.state IN ('pending', 'in_flight')
+	), moved AS (
+		UPDATE @extschema@.idem_intent i
+		SET state = 'unknown', token = NULL, lease_until = NULL,
+			/* the earliest time at which it can have been sent */
+			first_sent_at = coalesce(i.first_sent_at, i.created_at),
+			reason = CASE o.state WHEN 'pending' THEN 'may have been sent since the copy was made'
+							      ELSE 'in flight when the copy was made' END
+		FROM open o
+		WHERE i.operation_id = o.operation_id
+		RETURNING i.*, o.state AS was
+	)
+	INSERT INTO @extschema@.idem_event
+		(at, attempt, tenant, operation, key, intent, from_state, to_state, actor, reason)
+	SELECT clock_timestamp(), r.attempt, m.tenant, m.operation, m.key, m.name, m.was, m.state,
+		   session_user, m.reason
+	FROM moved m
+	LEFT JOIN @extschema@.idem_record r USING (tenant, operation, key);
 END
 $$;
-REVOKE ALL ON FUNCTION idem_adopt() FROM PUBLIC;
-COMMENT ON FUNCTION idem_adopt() IS
-'Makes a restored or copied database the place where commands are recovered and intents are sent. Only when the original is out of use: two places must not work on the same commands. What was in flight becomes unknown.
-Arguments: none.
-Returns: nothing.
-Errors: none. Tables: writes idem_origin, idem_intent, idem_event.';
+REVOKE ALL ON FUNCTION idem_adopt(boolean, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION idem_adopt(boolean, boolean) IS
+'Makes a restored or copied database the place where commands are recovered and intents are sent. Only when the original is out of use: two places must not work on the same commands. What cannot be known becomes unknown: commands under way, and released by evidence or a decision, wait for idem_resolve; intents pending or in flight for idem_reconcile. Before clients and workers come: what was begun here meanwhile becomes unknown too.
+Arguments: nothing_since: true only if the original was stopped before the copy was made and nothing has run there since (pg_upgrade, a planned move): then all goes on as it was. physical: true for a restored base backup or snapshot or a point-in-time recovery, which are not recognised as copies since they keep the identity of their cluster.
+Returns: nothing. In a database that is no copy, without physical, it changes nothing.
+Errors: 40P01, 55P03: it waits for open transactions. Tables: writes idem_origin, idem_record, idem_intent, idem_event.';

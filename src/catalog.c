@@ -36,7 +36,7 @@ forget_catalog(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == catalog.record ||
 		relid == catalog.policy || relid == catalog.event ||
-		relid == catalog.intent)
+		relid == catalog.intent || relid == catalog.origin)
 		catalog_valid = false;
 }
 
@@ -89,6 +89,7 @@ catalog_get(void)
 	found.event = get_relname_relid("idem_event", schema);
 	found.intent = get_relname_relid("idem_intent", schema);
 	found.intent_address = get_relname_relid("idem_intent_address", schema);
+	found.origin = get_relname_relid("idem_origin", schema);
 	found.ticket = own_type("idem_ticket", schema);
 	found.response = own_type("idem_response", schema);
 	if (!OidIsValid(found.record) || !OidIsValid(found.policy) ||

@@ -172,6 +172,9 @@ claim_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	bool		lapsed = from == STATE_PROCESSING;
 	int32		max_attempts = claim->policy.max_attempts;
 
+	/* what idem_recover would hand out may go on in the original of a copy */
+	if (lapsed || record->once_more)
+		adopt_require(&claim->address);
 	if (lapsed && intent_exists(&claim->address, INTENTS_IN_QUESTION,
 								INTENT_EVER))
 	{

@@ -15,6 +15,7 @@
 #define ERRCODE_IDEM_STALE_TICKET		MAKE_SQLSTATE('I', 'D', '0', '0', '2')
 #define ERRCODE_IDEM_ILLEGAL_TRANSITION MAKE_SQLSTATE('I', 'D', '0', '0', '3')
 #define ERRCODE_IDEM_RESPONSE_TOO_LARGE MAKE_SQLSTATE('I', 'D', '0', '0', '5')
+#define ERRCODE_IDEM_COPY				MAKE_SQLSTATE('I', 'D', '0', '0', '6')
 #define ERRCODE_IDEM_NOT_DURABLE		MAKE_SQLSTATE('I', 'D', '5', '0', '3')
 
 /* outcomes as errors, raised by idem_require alone */

@@ -103,6 +103,7 @@ typedef struct IdemCatalog
 	Oid			event;			/* table idem_event */
 	Oid			intent;			/* table idem_intent */
 	Oid			intent_address; /* its index by address */
+	Oid			origin;			/* table idem_origin */
 	Oid			ticket;			/* type idem_ticket */
 	Oid			response;		/* type idem_response */
 } IdemCatalog;
@@ -208,6 +209,11 @@ extern NullableDatum text_or_null(text *value);
  */
 extern void event_write(const IdemAddress *address, int32 attempt,
 						IdemState from, IdemState to, text *reason);
+
+/*
+ * adopt.c: copies of a database.
+ */
+extern void adopt_require(const IdemAddress *address);
 
 /*
  * intent.c: intents, as far as a command's state depends on them.

@@ -7,9 +7,7 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
 #include "idempotency.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -70,15 +68,6 @@ idem_text(PG_FUNCTION_ARGS)
 					   PG_GETARG_INT32(2),
 					   "Name it, for people to read.");
 	PG_RETURN_TEXT_P(value);
-}
-
-PG_FUNCTION_INFO_V1(idem_is_here);
-Datum
-idem_is_here(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(!PG_ARGISNULL(0) && !PG_ARGISNULL(1) &&
-				   PG_GETARG_INT64(0) == (int64) GetSystemIdentifier() &&
-				   PG_GETARG_OID(1) == MyDatabaseId);
 }
 
 PG_FUNCTION_INFO_V1(idem_check_size);

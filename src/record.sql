@@ -74,7 +74,7 @@ COMMENT ON COLUMN idem_record.ttl IS 'ttl asked for by a leased claim, until it 
 COMMENT ON COLUMN idem_record.request IS 'request of a leased claim under a policy with keep_request';
 COMMENT ON COLUMN idem_record.owner IS 'who claimed, as told by the claimer';
 COMMENT ON COLUMN idem_record.once_more IS 'released after a decision or a verdict: may run again whatever max_attempts says';
-COMMENT ON COLUMN idem_record.unknown_at IS 'since when the state is unknown';
+COMMENT ON COLUMN idem_record.unknown_at IS 'since when the state is unknown; NULL while it is, after idem_adopt: no verdict about an intent ends it, only a decision';
 COMMENT ON COLUMN idem_record.reason IS 'why the record was released or became unknown';
 
 CREATE FUNCTION idem_record_protect() RETURNS trigger

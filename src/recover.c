@@ -68,6 +68,9 @@ idem_recover_one(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	}
 	policy_get(claim.address.operation, &claim.policy);
+	/* refusing it would keep one operation's commands from the others */
+	if (claim.policy.max_lease_us != 0)
+		claim.lease_us = Min(claim.lease_us, claim.policy.max_lease_us);
 	claim.request = null_datum();
 	claim.ttl_us = record.ttl_us;	/* as its first owner asked */
 	claim_grant(&table, &claim, &record, now, &ticket);

@@ -21,7 +21,8 @@ SELECT results_eq(
 	 WHERE prorettype <> ''trigger''::regtype ORDER BY name, arguments',
 	$$VALUES
 	('idem_adopt',
-	 '', 'void'),
+	 'nothing_since boolean DEFAULT false, '
+	 'physical boolean DEFAULT false', 'void'),
 	('idem_cancel',
 	 'tenant text, operation text, key text, reason text', 'idem_ticket'),
 	('idem_claim',

@@ -1,6 +1,7 @@
 # Proves what happens when one transaction claims more than the lock table
-# holds: a clear error, nothing half claimed, a session that works on; and
-# that 10 000 claims in a transaction fit into a larger one.
+# holds: a clear error, nothing half claimed, a session that works on; that
+# 10 000 claims in a transaction fit into a larger one; and that recovery stops
+# well short of it.
 use strict;
 use warnings;
 
@@ -70,6 +71,29 @@ is($node->safe_psql('postgres', q{
 	"execute|900\nreplay|100", 'another session can claim the others');
 $session->quit;
 
+# Each call of recovery takes an eighth of it, with room for several workers;
+# then comes the next transaction.
+$node->safe_psql('postgres', qq{
+		SELECT count(idem_claim('t', 'recover', i::text, lease => '1 us'))
+		FROM generate_series($_ * 400 + 1, $_ * 400 + 400) AS i}) for 0 .. 9;
+my $recover = q{SELECT count(*) FROM idem_recover('w', 10000, '1 day')};
+my $most = $node->safe_psql('postgres', q{
+	SELECT current_setting('max_locks_per_transaction')::int
+		* current_setting('max_connections')::int / 8});
+my @workers = map { session($node) } 1 .. 4;
+is($_->query_safe("BEGIN; $recover"), $most, 'recovery stops short of it')
+  for @workers;
+is($node->safe_psql('postgres', q{
+		SELECT outcome FROM idem_claim('t', 'room', '1', lease => '1 hour')}),
+	'execute', 'there is room for others');
+$_->query_safe('COMMIT'), $_->quit for @workers;
+my $recovered = 4 * $most;
+while ((my $n = $node->safe_psql('postgres', $recover)) > 0)
+{
+	$recovered += $n;
+}
+is($recovered, 4000, 'and in the end all are recovered');
+
 $node->append_conf('postgresql.conf', 'max_locks_per_transaction = 512');
 $node->restart;
 is($node->safe_psql('postgres', q{
@@ -77,7 +101,7 @@ is($node->safe_psql('postgres', q{
 		SELECT count(*) FROM generate_series(1001, 11000) AS i,
 		LATERAL (SELECT idem_complete(idem_claim('t', 'o', i::text))) AS c;
 		COMMIT;
-		SELECT count(*) FROM idem_record}),
+		SELECT count(*) FROM idem_record WHERE operation = 'o'}),
 	"10000\n10100", '10 000 commands in one transaction');
 is($node->safe_psql('postgres', q{
 		BEGIN;
@@ -86,7 +110,7 @@ is($node->safe_psql('postgres', q{
 		FROM generate_series(11001, 21000) AS i;
 		SELECT idem_complete_batch(array_agg(t)) FROM tickets;
 		COMMIT;
-		SELECT count(*) FROM idem_record}),
+		SELECT count(*) FROM idem_record WHERE operation = 'o'}),
 	"10000\n20100", '10 000 open ones too, completed at the end');
 
 done_testing();

@@ -20,6 +20,7 @@ $old->safe_psql('postgres', q{
 	SELECT idem_define('o', ttl => '7 days', max_attempts => 2);
 	SELECT idem_complete(idem_claim('t', 'o', 'done', '{"a": 1}'), '[1,  2]');
 	SELECT idem_claim('t', 'o', 'leased', lease => '1 hour');
+	SELECT idem_intend(idem_claim('t', 'o', 'lapsed', lease => '1 us'), 'mail', 'mail', send => true);
 	CREATE TABLE tickets AS
 	SELECT idem_claim('t', 'o', 'kept', lease => '1 hour') AS t});
 my $all = q{SET search_path = "Odd schema";
@@ -52,5 +53,16 @@ is($new->safe_psql('postgres', q{
 		SELECT idem_complete(idem_claim('t', 'o', 'new'));
 		SELECT outcome FROM idem_replay('t', 'o', 'new')}),
 	"in_progress\n\nreplay", 'claims work');
+
+# The new cluster has an identity of its own, but nothing ran in between.
+is(sqlstate($new, q{SELECT "Odd schema".idem_claim('t', 'o', 'lapsed')}),
+	'ID006', 'it is a copy');
+is($new->safe_psql('postgres', q{
+		SET search_path = "Odd schema";
+		SELECT idem_adopt(nothing_since => true);
+		SELECT outcome, attempt FROM idem_recover('w', 10, '1 hour');
+		SELECT name FROM idem_dispatch('mail', 'w', 10, '1 hour');
+		SELECT outcome FROM idem_claim('t', 'o', 'leased')}),
+	"\nresume|2\nmail\nin_progress", 'adopted, it goes on');
 
 done_testing();

@@ -1,6 +1,8 @@
 # Proves that a copy of a database, by dump and restore or by TEMPLATE, has the
 # steps, intents and trail of the original and replays what was completed, but
-# hands out nothing and recovers nothing until it is adopted (cases 26 and 27).
+# hands out nothing and takes nothing over until it is adopted; and that what
+# the original may have done since is unknown then, unless nothing ran there
+# (cases 26 and 27).
 use strict;
 use warnings;
 
@@ -84,6 +86,7 @@ my $calls = q{
 		RETURN sqlstate;
 	END $$;
 	BEGIN;
+	SELECT pg_temp.code_of('SELECT idem_require(idem_claim(''t'', ''o'', ''lapsed'', ''{"a": 1}'', lease => ''1 hour''))');
 	SELECT pg_temp.code_of('SELECT idem_dispatch(''pending'', ''w'', 10, ''1 hour'')');
 	SELECT pg_temp.code_of(format('SELECT idem_send(%L, ''w'', ''1 hour'')', operation_id))
 	FROM idem_intent WHERE key = 'deferred';
@@ -91,6 +94,9 @@ my $calls = q{
 	SELECT pg_temp.code_of('SELECT idem_recover(''w'', 10, ''1 hour'')');
 	ROLLBACK
 };
+my $recovered = q{
+	SELECT key, outcome, attempt, request, idem_step(t, 'one', '{"in": "put"}')
+	FROM idem_recover('w', 10, '1 hour') AS t};
 
 # Restores say nothing at all.
 sub runs_silently
@@ -111,8 +117,8 @@ sub check_copy
 	my $differences = differences($copy_node, $database);
 
 	is($differences, '', "$name: as in the original");
-	is($copy_node->safe_psql($database, $calls), join("\n", ('ID006') x 4),
-		"$name: hands out nothing, recovers nothing");
+	is($copy_node->safe_psql($database, $calls), join("\n", ('ID006') x 5),
+		"$name: hands out nothing, takes nothing over");
 	is(differences($copy_node, $database), $differences,
 		"$name: and nothing has changed");
 	is($sql->(q{SELECT outcome FROM idem_claim('t', 'o', 'cancelled', '2')}),
@@ -121,29 +127,66 @@ sub check_copy
 			SELECT idem_complete('t', 'o', 'new', token, '1') FROM idem_record WHERE key = 'new';
 			SELECT outcome FROM idem_claim('t', 'o', 'new', '1')}),
 		"execute\n\nreplay", "$name: new commands run");
+	return ($name, $sql);
+}
+
+# The original may have gone on.
+sub check_adopted
+{
+	my ($copy_node, $database) = @_;
+	my ($name, $sql) = check_copy($copy_node, $database);
 
 	$sql->('SELECT idem_adopt()');
-	is($copy_node->safe_psql($database, $calls), join("\n", ('accepted') x 4),
-		"$name: adopted, it does");
-	is($sql->(q{SELECT key, token IS NULL FROM idem_intent WHERE state = 'unknown' ORDER BY key}),
-		"late|t\nunknown|t", "$name: what was in flight is unknown");
-	is($sql->(q{SELECT key, intent, from_state, to_state FROM idem_event
-			WHERE id > (SELECT max(id) - 1 FROM idem_event)}),
-		'late|pay|in_flight|unknown', "$name: the trail goes on");
-	is($sql->(q{SELECT key, operation_id = idem_operation_id('t', 'any', 'late', 'pay')
-			FROM idem_reconcile('late', 'w', 10, '1 hour')}),
-		'late|t', "$name: under the same operation id");
+	is($copy_node->safe_psql($database, $calls),
+		join("\n", 'ID424', ('accepted') x 4), "$name: adopted, it does");
+	is($sql->(q{SELECT key, from_state, to_state FROM idem_event
+			WHERE reason LIKE '%copy%' AND intent IS NULL ORDER BY key}),
+		join("\n", map { "$_|processing|unknown" }
+			  qw(confirmed deferred lapsed late live pending rejected unknown)),
+		"$name: what was under way is unknown");
+	is($sql->(q{SELECT key, from_state, to_state FROM idem_event
+			WHERE reason LIKE '%copy%' AND intent = 'pay' ORDER BY key}),
+		"deferred|pending|unknown\nlate|in_flight|unknown\npending|pending|unknown",
+		"$name: so are its intents");
+	is($sql->(q{SELECT key FROM idem_dispatch('pending', 'w', 10, '1 hour');
+			SELECT key FROM idem_recover('w', 10, '1 hour')}),
+		'', "$name: nothing is sent or run by itself");
+	is($sql->(q{SELECT key, operation_id = idem_operation_id('t', 'any', key, 'pay')
+			FROM unnest('{deferred,late,pending,unknown}'::text[]) AS target, idem_reconcile(target, 'w', 10, '1 hour')}),
+		"deferred|t\nlate|t\npending|t\nunknown|t",
+		"$name: they are asked about, under the same operation ids");
+	$sql->(q{SELECT idem_settle(operation_id, token, 'absent', '{}') FROM idem_intent WHERE key = 'pending';
+			SELECT idem_settle(operation_id, token, 'happened', '{}') FROM idem_intent WHERE key IN ('late', 'deferred')});
+	is($sql->(q{SELECT name FROM idem_dispatch('pending', 'w', 10, '1 hour')}),
+		'pay', "$name: what did not happen is sent");
+	is($sql->(q{SELECT state FROM idem_record WHERE key IN ('late', 'deferred')}),
+		"unknown\nunknown", "$name: settled intents alone do not release a command");
+	$sql->(q{SELECT idem_resolve('t', 'o', 'lapsed', 'released', 'nothing was done since')});
+	is($sql->($recovered), qq{lapsed|resume|2|{"a": 1}|(t,"{""b"" :\n 1}")},
+		"$name: a decision does, and its steps are there");
+}
+
+# The original was stopped before, and nothing has run there since.
+sub check_moved
+{
+	my ($copy_node, $database) = @_;
+	my ($name, $sql) = check_copy($copy_node, $database);
+	my $copied = $copy_node->safe_psql($database, $facts);
+
+	$sql->('SELECT idem_adopt(nothing_since => true)');
+	is($copy_node->safe_psql($database, $facts), $copied,
+		"$name: all goes on as it was");
 	is($sql->(q{SELECT name FROM idem_dispatch('pending', 'w', 10, '1 hour')}),
 		'pay', "$name: what was pending is sent");
-	is($sql->(q{SELECT outcome, attempt, request, idem_step(t, 'one', '{"in": "put"}')
-			FROM idem_recover('w', 10, '1 hour') AS t}),
-		qq{resume|2|{"a": 1}|(t,"{""b"" :\n 1}")},
+	is($sql->($recovered), qq{lapsed|resume|2|{"a": 1}|(t,"{""b"" :\n 1}")},
 		"$name: what lapsed is recovered, with its steps");
 }
 
 # By TEMPLATE, within the cluster.
 $node->safe_psql('postgres', 'CREATE DATABASE template_copy TEMPLATE source');
-check_copy($node, 'template_copy');
+check_adopted($node, 'template_copy');
+$node->safe_psql('postgres', 'CREATE DATABASE template_moved TEMPLATE source');
+check_moved($node, 'template_moved');
 
 # By dump and restore, there and in another cluster.
 my @dump = ('pg_dump', '-d', $node->connstr('source'), '-T', 'tokens');
@@ -163,17 +206,18 @@ for (
 		? ('pg_restore', @$restore, '-d', $target->connstr($database), $file)
 		: ('psql', '-XqAt', '-o', "$folder/psql.out", '-f', $file,
 			$target->connstr($database)));
-	check_copy($target, $database);
+	($database eq 'parallel' ? \&check_moved : \&check_adopted)->($target, $database);
 }
 
 # A copy of an adopted copy is a copy again; the original never was one.
 $node->safe_psql('postgres', 'CREATE DATABASE second TEMPLATE template_copy');
-is($node->safe_psql('second', $calls), join("\n", ('ID006') x 4),
+is($node->safe_psql('second', $calls), join("\n", 'ID409', ('ID006') x 4),
 	'a copy of an adopted copy is a copy');
-is($node->safe_psql('template_copy', $calls), join("\n", ('accepted') x 4),
+is($node->safe_psql('template_copy', $calls),
+	join("\n", 'ID409', 'accepted', 'ID003', 'accepted', 'accepted'),
 	'the adopted copy is not');
 is(differences($node, 'source'), '', 'the original is as it was');
-is($node->safe_psql('source', $calls), join("\n", ('accepted') x 4),
+is($node->safe_psql('source', $calls), join("\n", ('accepted') x 5),
 	'and goes on');
 is($node->safe_psql('source', q{SELECT count("Odd schema".idem_confirm(operation_id, token))
 		FROM tokens WHERE key = 'late'}), 1, 'also with what it had in flight');
