@@ -137,6 +137,7 @@ give_up(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	record_update(table, &claim->address, record);
 	event_write(&claim->address, record->attempt, from, record->state, reason);
 	durability_flush();
+	stat_count_action(claim->address.operation, ACTION_GIVE_UP);
 	*ticket = answer_new(OUTCOME_UNKNOWN, record);
 }
 
@@ -304,9 +305,14 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 	bool		keep_lock = false;	/* of the next wait */
 	bool		probe_first = !expect_new;
 	int			nap_ms = NAP_MIN_MS;
+	instr_time	waiting_since;
 
+	INSTR_TIME_SET_ZERO(waiting_since);
 	if (claim_answer_own(claim, ticket))
+	{
+		stat_count(address->operation, (IdemStat) ticket->outcome);
 		return;
+	}
 	for (;; probe_first = true)
 	{
 		bool		busy = false;	/* is the key lock taken? */
@@ -331,6 +337,8 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 		if (!busy && record.ours)
 			break;
 		record_let_go(table);
+		if (INSTR_TIME_SET_CURRENT_LAZY(waiting_since))
+			stat_count(address->operation, STAT_WAITS);
 		if (!busy)
 			nap(&nap_ms, Min(claim->deadline, record.lease_until));
 		else if (address_wait(address, keep_lock, claim->deadline - now))
@@ -352,6 +360,8 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 	}
 	expect_new = ticket->outcome == OUTCOME_EXECUTE;
 	durability_answered(ticket->outcome);
+	stat_count(address->operation, (IdemStat) ticket->outcome);
+	stat_waited(address->operation, waiting_since);
 }
 
 PG_FUNCTION_INFO_V1(idem_claim);

@@ -22,6 +22,7 @@
 static void
 refuse_stale(const IdemAddress *address, const char *message)
 {
+	stat_count(address->operation, STAT_STALE_TICKETS);
 	ereport(ERROR,
 			(errcode(ERRCODE_IDEM_STALE_TICKET),
 			 errmsg("%s", message),
@@ -156,11 +157,13 @@ apply_to_pending(IdemTable *table, const IdemAddress *address,
 		case ACTION_COMPLETE:
 		case ACTION_FAIL:
 			write_pending(table, address, claim, change, record);
+			stat_count_action(address->operation, change->action);
 			break;
 		case ACTION_RELEASE:
 			refuse_with_open_intent(address, STATE_PROCESSING);
 			/* the lock stays: a savepoint may bring the claim back */
 			pending_close(claim, PENDING_RELEASED);
+			stat_count_action(address->operation, change->action);
 			break;
 		case ACTION_HOLD:
 			break;
@@ -255,6 +258,7 @@ apply_to_record(IdemTable *table, const IdemAddress *address,
 	}
 	record_update(table, address, record);
 	durability_flush();
+	stat_count_action(address->operation, change->action);
 }
 
 /*

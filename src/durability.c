@@ -20,9 +20,11 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_control.h"
+#include "funcapi.h"
 #include "idempotency.h"
 #include "replication/syncrep.h"
 #include "replication/walsender.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 
 /* Has this transaction promised to wait for a standby? */
@@ -105,4 +107,25 @@ void
 durability_reset(void)
 {
 	promised = false;
+}
+
+PG_FUNCTION_INFO_V1(idem_durability);
+Datum
+idem_durability(PG_FUNCTION_ARGS)
+{
+	Datum		values[3];
+	bool		isnull[3] = {false};
+	TupleDesc	desc;
+	SyncRepStandbyData *standbys;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE ||
+		desc->natts != lengthof(values))
+		elog(ERROR, "idem_durability() has another result type");
+	values[0] = CStringGetTextDatum(settings_replicated() ? "replicated" :
+									"local");
+	values[1] = Int32GetDatum(SyncRepConfig == NULL ? 0 :
+							  SyncRepConfig->num_sync);
+	values[2] = Int32GetDatum(SyncRepGetCandidateStandbys(&standbys));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
+													  values, isnull)));
 }

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "idempotency.h"
+#include "stat_shmem.h"
 
 PG_MODULE_MAGIC;
 
@@ -24,4 +25,5 @@ _PG_init(void)
 	catalog_init();
 	policy_init();
 	pending_init();
+	stat_shmem_init();
 }

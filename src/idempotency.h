@@ -17,12 +17,14 @@
 #include "utils/snapshot.h"
 
 #include "errors.h"
+#include "stat.h"
 #include "state.h"
 
 /*
  * settings.c: every GUC.
  */
 extern PGDLLIMPORT int idem_max_response_size;
+extern PGDLLIMPORT int idem_stat_operations;
 
 extern void settings_init(void);
 extern int64 settings_ttl_us(void);
@@ -68,6 +70,9 @@ extern bool fingerprint_equal(bytea *a, bytea *b);
 #define IDEM_KEY_MAX		255
 #define IDEM_OWNER_MAX		255
 #define IDEM_NOTE_MAX		1024	/* reason, resource */
+
+/* an operation of the greatest length, with its terminating zero */
+#define IDEM_OPERATION_SIZE (IDEM_OPERATION_MAX * MAX_MULTIBYTE_CHAR_LEN + 1)
 
 typedef struct IdemAddress
 {

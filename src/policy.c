@@ -50,12 +50,9 @@ enum
 	POLICY_COLUMNS
 };
 
-/* an operation of the greatest length, with its terminating zero */
-#define OPERATION_SIZE (IDEM_OPERATION_MAX * MAX_MULTIBYTE_CHAR_LEN + 1)
-
 typedef struct CacheEntry
 {
-	char		operation[OPERATION_SIZE];	/* must be first */
+	char		operation[IDEM_OPERATION_SIZE]; /* must be first */
 	IdemPolicy	policy;
 } CacheEntry;
 
@@ -119,7 +116,7 @@ cache_row(TupleTableSlot *slot)
 	operation = TextDatumGetCString(slot->tts_values[COL_OPERATION]);
 	if (cache == NULL)
 	{
-		HASHCTL		ctl = {.keysize = OPERATION_SIZE,
+		HASHCTL		ctl = {.keysize = IDEM_OPERATION_SIZE,
 			.entrysize = sizeof(CacheEntry),
 		.hcxt = cache_context};
 
@@ -175,7 +172,7 @@ read_table(void)
 void
 policy_get(text *operation, IdemPolicy *policy)
 {
-	char		name[OPERATION_SIZE];
+	char		name[IDEM_OPERATION_SIZE];
 	CacheEntry *entry;
 
 	*policy = no_policy;

@@ -75,7 +75,10 @@ idem_recover_one(PG_FUNCTION_ARGS)
 	claim.ttl_us = record.ttl_us;	/* as its first owner asked */
 	claim_grant(&table, &claim, &record, now, &ticket);
 	if (ticket.token != 0)
+	{
 		ticket.outcome = OUTCOME_RESUME;
+		stat_count(claim.address.operation, STAT_RECOVERED);
+	}
 	result = ticket_datum(&claim.address, &ticket);
 	record_close(&table);
 	PG_RETURN_DATUM(result);
@@ -207,6 +210,7 @@ idem_resolve(PG_FUNCTION_ARGS)
 	record_update(&table, &address, &record);
 	event_write(&address, record.attempt, from, record.state, reason);
 	durability_flush();
+	stat_count_action(address.operation, action);
 	record_close(&table);
 	PG_RETURN_VOID();
 }
@@ -249,6 +253,7 @@ cancel(IdemTable *table, const IdemAddress *address, IdemRecord *record,
 		record_update(table, address, record);
 	event_write(address, record->attempt, from, record->state, reason);
 	durability_flush();
+	stat_count_action(address->operation, ACTION_CANCEL);
 	*ticket = answer_new(OUTCOME_CANCELLED, record);
 }
 

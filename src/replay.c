@@ -87,6 +87,9 @@ idem_replay(PG_FUNCTION_ARGS)
 			look_again(&table, &claim, &record, &ticket);
 	}
 	durability_answered(ticket.outcome);
+	stat_count(claim.address.operation, STAT_LOOKUPS);
+	if (ticket.outcome == OUTCOME_ABSENT)
+		stat_count(claim.address.operation, STAT_LOOKUPS_ABSENT);
 	result = ticket_datum(&claim.address, &ticket);
 	record_close(&table);
 	if (again)

@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "idempotency.h"
+#include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
@@ -30,6 +31,10 @@
 #define RETENTION_MAX_S				INT_MAX
 #define RETENTION_DEFAULT_S			(-1)
 
+#define STAT_OPERATIONS_MIN			1
+#define STAT_OPERATIONS_MAX			10000
+#define STAT_OPERATIONS_DEFAULT		256
+
 typedef enum Durability
 {
 	DURABILITY_LOCAL,
@@ -43,6 +48,7 @@ static const struct config_enum_entry durability_options[] = {
 };
 
 int			idem_max_response_size = RESPONSE_SIZE_DEFAULT_BYTES;
+int			idem_stat_operations = STAT_OPERATIONS_DEFAULT;
 
 static int	ttl_s = TTL_DEFAULT_S;
 static int	wait_ms = WAIT_DEFAULT_MS;
@@ -97,6 +103,20 @@ settings_init(void)
 							 DURABILITY_LOCAL, durability_options,
 							 PGC_SUSET, 0,
 							 NULL, NULL, NULL);
+
+	/*
+	 * Means nothing where the library is not preloaded, but stands in the
+	 * file: known there as well, so that no session is warned of it.
+	 */
+	DefineCustomIntVariable("idempotency.stat_operations",
+							"How many operations have figures of their own.",
+							"All others are counted together. Needs shared_preload_libraries; about 1 kB of shared memory each.",
+							&idem_stat_operations,
+							STAT_OPERATIONS_DEFAULT,
+							STAT_OPERATIONS_MIN, STAT_OPERATIONS_MAX,
+							process_shared_preload_libraries_in_progress ?
+							PGC_POSTMASTER : PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("idempotency");
 }

@@ -62,6 +62,9 @@ SELECT results_eq(
 	 'comment text DEFAULT NULL', 'idem_policy'),
 	('idem_dispatch',
 	 'target text, worker text, n integer, lease interval', 'SETOF idem_intent'),
+	('idem_durability',
+	 'OUT level text, OUT standbys_required integer, '
+	 'OUT standbys_connected integer', 'record'),
 	('idem_execute',
 	 'tenant text, operation text, key text, request jsonb, '
 	 'handler regprocedure, wait interval DEFAULT NULL, '
@@ -121,6 +124,23 @@ SELECT results_eq(
 	('idem_settle',
 	 'intent uuid, token bigint, verdict text, evidence jsonb, '
 	 'response json DEFAULT NULL', 'idem_intent'),
+	('idem_stat_get',
+	 'OUT operation text, OUT stats_reset timestamp with time zone, '
+	 'OUT execute bigint, OUT resume bigint, OUT replay bigint, '
+	 'OUT in_progress bigint, OUT mismatch bigint, '
+	 'OUT expired bigint, OUT unknown bigint, OUT duplicate bigint, '
+	 'OUT cancelled bigint, OUT waits bigint, OUT wait_us bigint, '
+	 'OUT lookups bigint, OUT lookups_absent bigint, '
+	 'OUT completed bigint, OUT failed bigint, OUT released bigint, '
+	 'OUT heartbeats bigint, OUT stale_tickets bigint, '
+	 'OUT recovered bigint, OUT became_unknown bigint, '
+	 'OUT resolved bigint, OUT cancellations bigint, '
+	 'OUT sent bigint, OUT dispatched bigint, OUT confirmed bigint, '
+	 'OUT rejected bigint, OUT deferred bigint, '
+	 'OUT happened bigint, OUT absent bigint, OUT unclear bigint, '
+	 'OUT swept bigint, OUT purged bigint', 'SETOF record'),
+	('idem_stat_reset',
+	 'operation text DEFAULT NULL', 'void'),
 	('idem_step',
 	 'ticket idem_ticket, step text, input jsonb DEFAULT NULL, '
 	 'OUT done boolean, OUT result json', 'record'),
@@ -143,7 +163,8 @@ SELECT results_eq(
 	'SELECT name, provolatile, proparallel FROM pg_temp.functions
 	 WHERE (provolatile, proparallel) <> (''v'', ''u'') ORDER BY name',
 	$$VALUES
-	('idem_fingerprint', 'i'::"char", 's'::"char"),
+	('idem_durability', 's'::"char", 'u'::"char"),
+	('idem_fingerprint', 'i', 's'),
 	('idem_operation_id', 'i', 's'),
 	('idem_replay', 's', 'u'),
 	('idem_require', 's', 's')$$,
@@ -178,7 +199,7 @@ SELECT is_empty(
 							'ID208', 'ID404', 'ID409', 'ID410', 'ID422',
 							'ID424', 'ID499', '22004', '22023', '25006',
 							'40P01', '42501', '42883', '42P13', '53200',
-							'55P03', '57014')$$,
+							'55000', '55P03', '57014')$$,
 	'comments name documented SQLSTATEs only');
 
 SELECT * FROM finish();

@@ -10,6 +10,7 @@ SELECT results_eq(
 	('idempotency.durability', 'enum', NULL, 'superuser', 'local', NULL, NULL),
 	('idempotency.max_response_size', 'integer', 'B', 'superuser',
 	 '1048576', '0', '268435456'),
+	('idempotency.stat_operations', 'integer', NULL, 'sighup', '256', '1', '10000'),
 	('idempotency.tombstone_retention', 'integer', 's', 'superuser',
 	 '-1', '-1', '2147483647'),
 	('idempotency.ttl', 'integer', 's', 'user', '86400', '1', '2147483647'),

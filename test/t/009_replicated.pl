@@ -45,12 +45,18 @@ for (
 is($primary->safe_psql('postgres',
 		q{SELECT count(*) FROM idem_record WHERE key <> 'done'}),
 	1, 'nothing was written');
+my $overview = q{SELECT durability, standbys_required, standbys_connected
+	FROM idem_overview WHERE operation IS NULL};
+is($primary->safe_psql('postgres', $overview), 'replicated|0|0',
+	'idem_overview: none is configured');
 
 $primary->append_conf('postgresql.conf',
 	"synchronous_standby_names = 'standby'");
 $primary->reload;
 wait_for($primary,
 	q{SELECT sync_state = 'sync' FROM pg_stat_replication});
+is($primary->safe_psql('postgres', $overview), 'replicated|1|1',
+	'idem_overview: it is connected');
 
 # The standby stops answering.
 my $receiver =

@@ -13,21 +13,24 @@ my $node = Idem::new_node('preload', start => 0);
 
 my %values = (
 	good => [ 'idempotency.ttl' => "'90 min'",
-		'idempotency.wait' => '250', 'idempotency.durability' => "'local'" ],
+		'idempotency.wait' => '250', 'idempotency.durability' => "'local'",
+		'idempotency.stat_operations' => '7' ],
 	bad => [ 'idempotency.ttl' => '-7', 'idempotency.wait' => "'3 days'",
 		'idempotency.max_response_size' => "'much'",
 		'idempotency.tombstone_retention' => '-2',
-		'idempotency.durability' => "'maximal'" ],
+		'idempotency.durability' => "'maximal'",
+		'idempotency.stat_operations' => '0' ],
 	unknown => [ 'idempotency.no_such' => '1' ]);
 my %shown = (
-	good => '90min|250ms|1MB|-1|local',
-	bad => '1d|0|1MB|-1|local',
-	unknown => '1d|0|1MB|-1|local');
+	good => '90min|250ms|1MB|-1|local|7',
+	bad => '1d|0|1MB|-1|local|256',
+	unknown => '1d|0|1MB|-1|local|256');
 my $show = q{SELECT current_setting('idempotency.ttl'),
 	current_setting('idempotency.wait'),
 	current_setting('idempotency.max_response_size'),
 	current_setting('idempotency.tombstone_retention'),
-	current_setting('idempotency.durability')};
+	current_setting('idempotency.durability'),
+	current_setting('idempotency.stat_operations')};
 
 sub configure
 {
