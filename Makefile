@@ -12,7 +12,8 @@ OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
 
 # The install script is joined from these, in this order.
 ROOMS = ticket record policy fingerprint claim complete replay execute \
-	batch event adopt step intent outbox reconcile recover stat overview
+	batch event adopt step intent outbox reconcile recover history \
+	stat overview
 
 home := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 control := $(home)/$(EXTENSION).control

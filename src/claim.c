@@ -145,7 +145,8 @@ give_up(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
  * Nothing is written: the record is inserted once, at completion.
  */
 static void
-remember(const IdemClaim *claim, const IdemRecord *record, bool replaces)
+remember(const IdemClaim *claim, const IdemRecord *record, bool replaces,
+		 TimestampTz now)
 {
 	IdemPending pending = {.address = claim->address,
 		.replaces = replaces,
@@ -154,6 +155,7 @@ remember(const IdemClaim *claim, const IdemRecord *record, bool replaces)
 		.token = record->token,
 		.ttl_us = claim->ttl_us,
 		.created_at = record->created_at,
+		.claimed_at = now,
 		.fingerprint = claim->fingerprint,
 	.owner = claim->owner};
 
@@ -204,7 +206,7 @@ claim_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 		record->fingerprint = text_or_null(claim->fingerprint);
 	}
 	if (claim->lease_us == 0)
-		remember(claim, record, exists);
+		remember(claim, record, exists, now);
 	else
 	{
 		record->lease_until = now + claim->lease_us;

@@ -126,9 +126,10 @@ write_pending(IdemTable *table, const IdemAddress *address,
 	if (claim->replaces)
 	{
 		record_update(table, address, record);
-		event_write(address, record->attempt, from, STATE_PROCESSING,
-					cstring_to_text(from == STATE_PROCESSING ?
-									"lease lapsed" : "claimed again"));
+		event_write_at(address, claim->claimed_at, record->attempt, from,
+					   STATE_PROCESSING,
+					   cstring_to_text(from == STATE_PROCESSING ?
+									   "lease lapsed" : "claimed again"));
 	}
 	else
 		record_insert(table, address, record);

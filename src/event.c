@@ -34,11 +34,11 @@ enum
 };
 
 /*
- * Notes a transition of a command; "reason" may be NULL.
+ * Notes a transition of a command at a time; "reason" may be NULL.
  */
 void
-event_write(const IdemAddress *address, int32 attempt, IdemState from,
-			IdemState to, text *reason)
+event_write_at(const IdemAddress *address, TimestampTz at, int32 attempt,
+			   IdemState from, IdemState to, text *reason)
 {
 	Relation	rel = table_open(catalog_get()->event, RowExclusiveLock);
 	Oid			sequence = compat_identity_sequence(rel, COL_ID + 1);
@@ -52,7 +52,7 @@ event_write(const IdemAddress *address, int32 attempt, IdemState from,
 	isnull = writer.slot->tts_isnull;
 	memset(isnull, false, EVENT_COLUMNS * sizeof(bool));
 	values[COL_ID] = Int64GetDatum(nextval_internal(sequence, false));
-	values[COL_AT] = TimestampTzGetDatum(GetCurrentTimestamp());
+	values[COL_AT] = TimestampTzGetDatum(at);
 	values[COL_ATTEMPT] = Int32GetDatum(attempt);
 	values[COL_TENANT] = PointerGetDatum(address->tenant);
 	values[COL_OPERATION] = PointerGetDatum(address->operation);
@@ -67,4 +67,11 @@ event_write(const IdemAddress *address, int32 attempt, IdemState from,
 	writer_insert(&writer);
 	writer_close(&writer);
 	table_close(rel, NoLock);
+}
+
+void
+event_write(const IdemAddress *address, int32 attempt, IdemState from,
+			IdemState to, text *reason)
+{
+	event_write_at(address, GetCurrentTimestamp(), attempt, from, to, reason);
 }

@@ -214,6 +214,9 @@ extern NullableDatum text_or_null(text *value);
  */
 extern void event_write(const IdemAddress *address, int32 attempt,
 						IdemState from, IdemState to, text *reason);
+extern void event_write_at(const IdemAddress *address, TimestampTz at,
+						   int32 attempt, IdemState from, IdemState to,
+						   text *reason);
 
 /*
  * adopt.c: copies of a database.
@@ -277,6 +280,7 @@ typedef struct IdemPending
 	int64		token;
 	int64		ttl_us;			/* 0: the default */
 	TimestampTz created_at;
+	TimestampTz claimed_at;
 	bytea	   *fingerprint;	/* NULL: no request */
 	text	   *owner;			/* NULL: none */
 } IdemPending;

@@ -23,6 +23,16 @@ idem_lock(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+PG_FUNCTION_INFO_V1(idem_check_address);
+Datum
+idem_check_address(PG_FUNCTION_ARGS)
+{
+	IdemAddress address;
+
+	address_set_args(&address, fcinfo, 0);
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(idem_token);
 Datum
 idem_token(PG_FUNCTION_ARGS)

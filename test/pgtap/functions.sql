@@ -87,6 +87,10 @@ SELECT results_eq(
 	('idem_heartbeat',
 	 'ticket idem_ticket, lease interval DEFAULT NULL',
 	 'timestamp with time zone'),
+	('idem_history',
+	 'tenant text, operation text, key text',
+	 'TABLE(at timestamp with time zone, attempt integer, what text, '
+	 'name text, from_state text, to_state text, actor text, reason text)'),
 	('idem_hold',
 	 'tenant text, operation text, key text, token bigint', 'void'),
 	('idem_hold', 'ticket idem_ticket', 'void'),
@@ -165,6 +169,7 @@ SELECT results_eq(
 	$$VALUES
 	('idem_durability', 's'::"char", 'u'::"char"),
 	('idem_fingerprint', 'i', 's'),
+	('idem_history', 's', 'u'),
 	('idem_operation_id', 'i', 's'),
 	('idem_replay', 's', 'u'),
 	('idem_require', 's', 's')$$,
