@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "catalog/indexing.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_type.h"
 #include "idempotency.h"
@@ -73,6 +74,35 @@ own_type(const char *name, Oid schema)
 						   CStringGetDatum(name), ObjectIdGetDatum(schema));
 }
 
+/*
+ * The library and the script that made the objects come from the same package
+ * but are changed at different moments: by the package manager, by ALTER
+ * EXTENSION UPDATE, and by a reconnect where a session has loaded an older
+ * library.  Rows are read and written by column number, so a table with other
+ * columns than expected must not be touched.
+ */
+static void
+require_columns(const char *name, Oid relid, int expected)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	int			columns = 0;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
+		ReleaseSysCache(tuple);
+	}
+	if (columns != expected)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("extension \"idempotency\" does not match its library"),
+				 errdetail("%s has %d columns, the library knows %d.", name,
+						   columns, expected),
+				 columns < expected ?
+				 errhint("Run ALTER EXTENSION idempotency UPDATE.") :
+				 errhint("Install the library of that version, and reconnect.")));
+}
+
 const IdemCatalog *
 catalog_get(void)
 {
@@ -98,6 +128,13 @@ catalog_get(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"idempotency\" is not installed in this database"),
 				 errhint("Run CREATE EXTENSION idempotency.")));
+	require_columns("idem_record", found.record, record_columns);
+	require_columns("idem_policy", found.policy, policy_columns);
+	require_columns("idem_event", found.event, event_columns);
+	require_columns("idem_ticket", get_typ_typrelid(found.ticket),
+					ticket_columns);
+	require_columns("idem_response", get_typ_typrelid(found.response),
+					response_columns);
 	catalog = found;
 	catalog_valid = true;
 	return &catalog;

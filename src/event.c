@@ -33,6 +33,8 @@ enum
 	EVENT_COLUMNS
 };
 
+const int	event_columns = EVENT_COLUMNS;
+
 /*
  * Notes a transition of a command at a time; "reason" may be NULL.
  */

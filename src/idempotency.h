@@ -195,6 +195,8 @@ typedef struct IdemTable
 	IdemWriter	writer;
 } IdemTable;
 
+extern const int record_columns;
+
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
 extern bool record_probe(IdemTable *table, const IdemAddress *address,
 						 IdemRecord *record);
@@ -212,6 +214,8 @@ extern NullableDatum text_or_null(text *value);
 /*
  * event.c: the trail.
  */
+extern const int event_columns;
+
 extern void event_write(const IdemAddress *address, int32 attempt,
 						IdemState from, IdemState to, text *reason);
 extern void event_write_at(const IdemAddress *address, TimestampTz at,
@@ -249,6 +253,9 @@ typedef struct IdemTicket
 	bool		with_result;	/* may the result be shown? */
 	IdemRecord	record;			/* the facts */
 } IdemTicket;
+
+extern const int ticket_columns;
+extern const int response_columns;
 
 extern HeapTuple ticket_form(const IdemAddress *address,
 							 const IdemTicket *ticket);
@@ -306,6 +313,8 @@ typedef struct IdemPolicy
 	bool		keep_request;
 	ArrayType  *ignore_paths;	/* NULL: none; valid until the next get */
 } IdemPolicy;
+
+extern const int policy_columns;
 
 extern void policy_init(void);
 extern void policy_get(text *operation, IdemPolicy *policy);

@@ -50,6 +50,8 @@ enum
 	POLICY_COLUMNS
 };
 
+const int	policy_columns = POLICY_COLUMNS;
+
 typedef struct CacheEntry
 {
 	char		operation[IDEM_OPERATION_SIZE]; /* must be first */

@@ -47,6 +47,8 @@ enum
 	RECORD_COLUMNS
 };
 
+const int	record_columns = RECORD_COLUMNS;
+
 NullableDatum
 null_datum(void)
 {

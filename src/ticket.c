@@ -41,6 +41,8 @@ enum
 	TICKET_COLUMNS
 };
 
+const int	ticket_columns = TICKET_COLUMNS;
+
 /* columns of idem_response, from zero */
 enum
 {
@@ -52,6 +54,8 @@ enum
 	RESPONSE_STATE,
 	RESPONSE_COLUMNS
 };
+
+const int	response_columns = RESPONSE_COLUMNS;
 
 /* The row being made. */
 typedef struct Row
