@@ -42,17 +42,14 @@ BEGIN ATOMIC
 	), link AS (
 		/* id NULL: the end of a chain */
 		SELECT c.name, c.id, c.state, lag(c.next_state, 1, 'none') OVER chain AS before,
-			   /* what follows takes back what a row proves of the time before */
-			   count(*) FILTER (WHERE c.next_state = 'none') OVER rest AS purged,
-			   count(*) FILTER (WHERE c.next_state = 'pending') OVER rest AS undone
-		FROM (SELECT e.name, e.id, e.from_state AS state, e.to_state AS next_state FROM event e
+			   lag(c.at, 1, '-infinity') OVER chain AS since, coalesce(c.at, 'infinity') AS until
+		FROM (SELECT e.name, e.id, e.at, e.from_state AS state, e.to_state AS next_state FROM event e
 			  UNION ALL
-			  SELECT t.name, NULL, t.state, NULL FROM thing t) AS c
-		WINDOW chain AS (PARTITION BY c.name ORDER BY c.id),
-			   rest AS (chain ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)
+			  SELECT t.name, NULL, NULL, t.state, NULL FROM thing t) AS c
+		WINDOW chain AS (PARTITION BY c.name ORDER BY c.id)
 	), missing AS (
 		SELECT l.name, l.id, place, way.states[place] AS from_state,
-			   way.states[place + 1] AS to_state, l.purged > 0 AS purged, l.undone > 0 AS undone
+			   way.states[place + 1] AS to_state, l.since, l.until
 		FROM link l CROSS JOIN LATERAL (
 			SELECT w.states FROM (VALUES
 				(1, ARRAY['none', 'processing', 'succeeded']),
@@ -70,10 +67,10 @@ BEGIN ATOMIC
 		FROM event e
 		UNION ALL
 		SELECT m.name, NULL, m.id, m.place,
-			   CASE WHEN m.purged THEN NULL
-					WHEN m.from_state = 'none' THEN t.began_at
+			   CASE WHEN m.from_state = 'none' THEN t.began_at
 					WHEN m.to_state <> 'in_flight' THEN t.ended_at
-					WHEN m.from_state = 'pending' AND NOT m.undone THEN t.sent_at END,
+					/* the row tells of one sending only: is it this one? */
+					WHEN m.from_state = 'pending' AND t.sent_at BETWEEN m.since AND m.until THEN t.sent_at END,
 			   CASE WHEN m.name IS NOT NULL THEN NULL
 					WHEN m.from_state = 'none' THEN 1 ELSE t.attempt END,
 			   m.from_state, m.to_state,

@@ -39,7 +39,7 @@ my $grants = q{
 	GRANT EXECUTE ON FUNCTION idem_replay(text, text, text, jsonb, bytea) TO app;
 	REVOKE EXECUTE ON FUNCTION idem_hold(idem_ticket) FROM CURRENT_USER;
 	GRANT EXECUTE ON FUNCTION idem_fingerprint(jsonb, text[]) TO PUBLIC;
-	GRANT EXECUTE ON FUNCTION idem_define TO app WITH GRANT OPTION;
+	GRANT EXECUTE ON FUNCTION idem_require TO app WITH GRANT OPTION;
 	GRANT SELECT ON idem_record TO auditor;
 	GRANT SELECT (operation) ON idem_policy TO auditor};
 # The rows that an old version wrote, its columns alone.
