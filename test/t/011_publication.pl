@@ -1,5 +1,6 @@
 # Proves that a publication FOR ALL TABLES breaks no call, and that a
-# subscriber gets every record and policy and can replay them (case 32).
+# subscriber gets every record and policy and can replay them, and tells the same
+# lives (case 32).
 use strict;
 use warnings;
 
@@ -54,12 +55,15 @@ for (
 my $all = q{
 	SELECT r::text FROM idem_record r ORDER BY key;
 	SELECT p::text FROM idem_policy p ORDER BY operation;
+	SELECT e::text FROM idem_event e ORDER BY id;
+	SELECT h::text FROM idem_record r, idem_history(tenant, operation, key) AS h ORDER BY r.key, at;
 	SELECT outcome, response FROM idem_replay('t', 'o', 'released', '1');
 	SELECT outcome, response FROM idem_replay('t', 'o', 'before', '1')};
 $publisher->wait_for_catchup('s');
 my $answers = $subscriber->safe_psql('postgres', $all);
 ok($answers eq $publisher->safe_psql('postgres', $all),
 	'the subscriber has the same');
+like($answers, qr/claimed again/, 'with the trail');
 like($answers, qr/\nreplay\|"r"\nreplay\|"before"$/, 'and replays it');
 
 # A session that had no policy follows the one that arrived.
