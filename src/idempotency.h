@@ -196,7 +196,6 @@ typedef struct IdemTable
 } IdemTable;
 
 extern const int record_columns;
-
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
 extern bool record_probe(IdemTable *table, const IdemAddress *address,
 						 IdemRecord *record);
