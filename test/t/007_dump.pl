@@ -183,7 +183,8 @@ for my $format ('text', 'binary')
 $node->safe_psql('postgres', 'CREATE DATABASE clone TEMPLATE source');
 is_like_source('clone');
 
-# A copy works on its own.
+# A copy works on its own, once it is adopted.
+$node->safe_psql('clone', 'SELECT "Odd schema".idem_adopt(nothing_since => true)');
 my $take_over = q{SET search_path = "Odd schema"; BEGIN;
 	SELECT outcome, attempt FROM idem_claim('t', 'o', 'lapsed'); ROLLBACK};
 my $holder = session($node, 'source');
