@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * address.c
- *		Addresses: checks of tenant, operation and key, and the key lock.
+ *		Addresses: checks of tenant, operation and key, and the key lock.  The
+ *		lock on a guard is one of them.
  *
  * Locking: the key lock is a transaction-scoped heavyweight lock in a class
  * of its own among the advisory locks, so that the advisory locks of an
@@ -120,9 +121,27 @@ address_set(IdemAddress *address, text *tenant, text *operation, text *key)
 	address->tenant = tenant;
 	address->operation = operation;
 	address->key = key;
+	address->is_guard = false;
 	address->hash = hash_part(key,
 							  hash_part(operation,
 										hash_part(tenant, secret_seed())));
+}
+
+/*
+ * What to lock for a guard of a command's operation: it looks like an address,
+ * and its hash is of another kind, so that a guard and a key of one spelling
+ * have nothing to do with each other.
+ */
+void
+address_set_guard(IdemAddress *lock, const IdemAddress *address, text *guard)
+{
+	lock->tenant = address->tenant;
+	lock->operation = address->operation;
+	lock->key = guard;
+	lock->is_guard = true;
+	lock->hash = hash_part(guard,
+						   hash_part(lock->operation,
+									 hash_part(lock->tenant, ~secret_seed())));
 }
 
 /*
@@ -137,8 +156,8 @@ address_set_args(IdemAddress *address, FunctionCallInfo fcinfo, int first)
 				PG_ARGISNULL(first + 2) ? NULL : PG_GETARG_TEXT_PP(first + 2));
 }
 
-static bool
-part_equal(text *a, text *b)
+bool
+address_same_text(text *a, text *b)
 {
 	int			len = VARSIZE_ANY_EXHDR(a);
 
@@ -149,9 +168,10 @@ part_equal(text *a, text *b)
 bool
 address_equal(const IdemAddress *a, const IdemAddress *b)
 {
-	return a->hash == b->hash && part_equal(a->key, b->key) &&
-		part_equal(a->tenant, b->tenant) &&
-		part_equal(a->operation, b->operation);
+	return a->hash == b->hash && a->is_guard == b->is_guard &&
+		address_same_text(a->key, b->key) &&
+		address_same_text(a->tenant, b->tenant) &&
+		address_same_text(a->operation, b->operation);
 }
 
 /*
@@ -178,9 +198,10 @@ name_address(void *arg)
 {
 	const IdemAddress *address = arg;
 
-	errcontext("locking tenant \"%s\", operation \"%s\", key \"%s\"",
+	errcontext("locking tenant \"%s\", operation \"%s\", %s \"%s\"",
 			   text_to_cstring(address->tenant),
 			   text_to_cstring(address->operation),
+			   address->is_guard ? "guard" : "key",
 			   text_to_cstring(address->key));
 }
 
@@ -189,7 +210,7 @@ name_address(void *arg)
  * The server's own errors (deadlock, timeout, full lock table) name the
  * address in their context.
  */
-static bool
+static IdemLocked
 acquire(const IdemAddress *address, LOCKMODE mode, bool dont_wait)
 {
 	ResourceOwner caller = CurrentResourceOwner;
@@ -205,7 +226,9 @@ acquire(const IdemAddress *address, LOCKMODE mode, bool dont_wait)
 	result = LockAcquire(&tag, mode, false, dont_wait);
 	CurrentResourceOwner = caller;
 	error_context_stack = context.previous;
-	return result != LOCKACQUIRE_NOT_AVAIL;
+	if (result == LOCKACQUIRE_NOT_AVAIL)
+		return LOCKED_NOT;
+	return result == LOCKACQUIRE_OK ? LOCKED_NOW : LOCKED_BEFORE;
 }
 
 static void
@@ -223,7 +246,7 @@ release(const IdemAddress *address, LOCKMODE mode)
 /*
  * The key lock, if nobody else holds it.
  */
-bool
+IdemLocked
 address_try_lock(const IdemAddress *address)
 {
 	return acquire(address, ExclusiveLock, true);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "idempotency.h"
+#include "pending.h"
 #include "utils/timestamp.h"
 
 /*
@@ -69,5 +70,27 @@ answer_from_record(IdemTicket *ticket, const IdemRecord *record,
 						   record->lease_until - now : ANSWER_RETRY_MAX_US);
 	else
 		return false;
+	return true;
+}
+
+/*
+ * An owner within this transaction: itself an answer, and no lock is asked
+ * for, since this transaction would get it.
+ */
+bool
+answer_own(IdemTicket *ticket, const IdemAddress *address, bytea *fingerprint,
+		   text *guard)
+{
+	IdemPending *own = pending_find_open(address);
+	IdemRecord	record;
+
+	if (own == NULL)
+		return false;
+	pending_facts(own, &record);
+	if (!fingerprint_equal(own->fingerprint, fingerprint) ||
+		guard_differs(guard, own->guard))
+		*ticket = answer_new(OUTCOME_MISMATCH, &record);
+	else
+		answer_in_progress(ticket, &record, ANSWER_RETRY_MAX_US);
 	return true;
 }

@@ -4,8 +4,9 @@
  *		Many claims, or many completions, in one call.
  *
  * Locking: key locks are taken in the order of the hash that makes their lock
- * tag, whatever the order of the arrays.  So two batches never wait for each
- * other in a circle.
+ * tag, whatever the order of the arrays; after all of them those of the
+ * guards, in the same way.  So two batches never wait for each other in a
+ * circle.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +28,17 @@ typedef struct BatchItem
 	IdemAddress address;
 	int			place;			/* in the arrays, from zero */
 	int64		token;			/* of a ticket */
+	IdemAddress guard;			/* what is locked for it */
 } BatchItem;
+
+/* What a batch of claims is told. */
+typedef struct BatchArgs
+{
+	NullableDatum *keys;
+	NullableDatum *requests;
+	NullableDatum *fingerprints;
+	NullableDatum *guards;
+} BatchArgs;
 
 static int
 compare_items(const void *a, const void *b)
@@ -38,6 +49,17 @@ compare_items(const void *a, const void *b)
 	if (left->address.hash != right->address.hash)
 		return left->address.hash < right->address.hash ? -1 : 1;
 	/* of two places with one address the first claims it */
+	return left->place - right->place;
+}
+
+static int
+compare_guards(const void *a, const void *b)
+{
+	const BatchItem *left = a;
+	const BatchItem *right = b;
+
+	if (left->guard.hash != right->guard.hash)
+		return left->guard.hash < right->guard.hash ? -1 : 1;
 	return left->place - right->place;
 }
 
@@ -124,57 +146,96 @@ sort_items(BatchItem *items, int n)
 	return items;
 }
 
+/*
+ * Claims one element.  False where its guard comes later.
+ */
+static bool
+take_item(IdemTable *table, IdemClaim *claim, const BatchItem *item,
+		  const BatchArgs *args, HeapTuple *tickets)
+{
+	int			place = item->place;
+	IdemTicket	ticket;
+
+	CHECK_FOR_INTERRUPTS();
+	claim->address = item->address;
+	claim_set_request(claim, item_of(args->requests, place),
+					  item_of(args->fingerprints, place),
+					  item_of(args->guards, place));
+	if (!claim_take(table, claim, &ticket))
+		return false;
+	tickets[place] = ticket_form(&claim->address, &ticket);
+	return true;
+}
+
+/*
+ * First all addresses, then, where they may be claimed, all guards.  Between
+ * the two the key locks are held, so the second claim of an address never
+ * waits for it.
+ */
+static void
+take_items(IdemTable *table, IdemClaim *claim, BatchItem *items, int n,
+		   const BatchArgs *args, HeapTuple *tickets)
+{
+	int			nlater = 0;
+
+	claim->guards_later = true;
+	for (int i = 0; i < n; i++)
+	{
+		if (take_item(table, claim, &items[i], args, tickets))
+			continue;
+		address_set_guard(&items[i].guard, &items[i].address, claim->guard);
+		items[nlater++] = items[i];
+	}
+	qsort(items, nlater, sizeof(BatchItem), compare_guards);
+	claim->guards_later = false;
+	for (int i = 0; i < nlater; i++)
+	{
+		(void) take_item(table, claim, &items[i], args, tickets);
+		/* where it was granted, the claim has a lock of its own */
+		address_unlock(&items[i].address);
+	}
+}
+
 PG_FUNCTION_INFO_V1(idem_claim_batch);
 Datum
 idem_claim_batch(PG_FUNCTION_ARGS)
 {
-	static const IdemClaimArgs args = {.wait = 5,.lease = 6,.ttl = 7,
-	.owner = 8};
+	static const IdemClaimArgs options = {.wait = 6,.lease = 7,.ttl = 8,
+	.owner = 9};
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	IdemClaim	claim;
 	IdemTable	table;
 	int			n;
-	NullableDatum *keys;
-	NullableDatum *requests;
-	NullableDatum *fingerprints;
+	BatchArgs	args;
 	BatchItem  *items;
 	HeapTuple  *tickets;
 
 	InitMaterializedSRF(fcinfo, 0);
-	keys = require_array(fcinfo, 2, "keys", &n);
-	requests = read_companion(fcinfo, 3, "requests", "keys", n);
-	fingerprints = read_companion(fcinfo, 4, "fingerprints", "keys", n);
+	args.keys = require_array(fcinfo, 2, "keys", &n);
+	args.requests = read_companion(fcinfo, 3, "requests", "keys", n);
+	args.fingerprints = read_companion(fcinfo, 4, "fingerprints", "keys", n);
+	args.guards = read_companion(fcinfo, 5, "guards", "keys", n);
 	if (n == 0)
 		PG_RETURN_NULL();
 	items = palloc(n * sizeof(BatchItem));
 	tickets = palloc(n * sizeof(HeapTuple));
 	for (int i = 0; i < n; i++)
 	{
+		text	   *key = args.keys[i].isnull ? NULL :
+		DatumGetTextPP(args.keys[i].value);
+
 		items[i].place = i;
 		address_set(&items[i].address,
 					PG_ARGISNULL(0) ? NULL : PG_GETARG_TEXT_PP(0),
-					PG_ARGISNULL(1) ? NULL : PG_GETARG_TEXT_PP(1),
-					keys[i].isnull ? NULL : DatumGetTextPP(keys[i].value));
+					PG_ARGISNULL(1) ? NULL : PG_GETARG_TEXT_PP(1), key);
 	}
 	durability_require_writable(&items[0].address);
 	policy_get(items[0].address.operation, &claim.policy);
-	claim_set_options(&claim, fcinfo, &args);
+	claim_set_options(&claim, fcinfo, &options);
 	durability_begin();
 
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	sort_items(items, n);
-	for (int i = 0; i < n; i++)
-	{
-		int			place = items[i].place;
-		IdemTicket	ticket;
-
-		CHECK_FOR_INTERRUPTS();
-		claim.address = items[i].address;
-		claim_set_request(&claim, item_of(requests, place),
-						  item_of(fingerprints, place));
-		claim_take(&table, &claim, &ticket);
-		tickets[place] = ticket_form(&claim.address, &ticket);
-	}
+	take_items(&table, &claim, sort_items(items, n), n, &args, tickets);
 	record_close(&table);
 	for (int i = 0; i < n; i++)
 		tuplestore_puttuple(rsinfo->setResult, tickets[i]);

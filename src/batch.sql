@@ -4,6 +4,7 @@ CREATE FUNCTION idem_claim_batch(
 	keys text[],
 	requests jsonb[] DEFAULT NULL,
 	fingerprints bytea[] DEFAULT NULL,
+	guards text[] DEFAULT NULL,
 	wait interval DEFAULT NULL,
 	lease interval DEFAULT NULL,
 	ttl interval DEFAULT NULL,
@@ -12,11 +13,11 @@ CREATE FUNCTION idem_claim_batch(
 LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 100
 AS 'MODULE_PATHNAME', 'idem_claim_batch';
 REVOKE ALL ON FUNCTION idem_claim_batch(text, text, text[], jsonb[], bytea[],
-	interval, interval, interval, text) FROM PUBLIC;
+	text[], interval, interval, interval, text) FROM PUBLIC;
 COMMENT ON FUNCTION idem_claim_batch(text, text, text[], jsonb[], bytea[],
-	interval, interval, interval, text) IS
+	text[], interval, interval, interval, text) IS
 'Claims many commands of one operation, as idem_claim does each. Locks are taken in one global order, so two batches never deadlock, whatever the order of their keys.
-Arguments: keys, with requests or fingerprints as long as keys (or NULL: no requests). A key given twice is claimed by its first place; the second answers in_progress. wait: for the whole batch. The others as in idem_claim.
+Arguments: keys, with requests or fingerprints as long as keys (or NULL: no requests), and guards as long as keys (or NULL: none). Of a key given twice one place claims, the first one unless their guards differ; the other answers in_progress, or mismatch. Of a guard given twice the first place claims; the other answers duplicate. wait: for the whole batch. The others as in idem_claim.
 Returns: one ticket per key, in the order of keys.
 Errors: as idem_claim; 22023 for arrays of different lengths. Tables: as idem_claim.';
 

@@ -115,6 +115,7 @@ catalog_get(void)
 	schema = extension_schema();
 	found.record = get_relname_relid("idem_record", schema);
 	found.record_open = get_relname_relid("idem_record_open", schema);
+	found.record_guard = get_relname_relid("idem_record_guard", schema);
 	found.policy = get_relname_relid("idem_policy", schema);
 	found.event = get_relname_relid("idem_event", schema);
 	found.intent = get_relname_relid("idem_intent", schema);

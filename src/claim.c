@@ -9,8 +9,8 @@
  * record answers for good, so a storm of replays never queues and is never
  * told in_progress.  A miss without the lock proves nothing.
  *
- * Only the lock on its own address can make a claim wait, and only within
- * the bound that the caller chose.
+ * Only the lock on its own address, or on its guard (guard.c), can make a
+ * claim wait, and only within the bound that the caller chose.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +19,7 @@
 #include "access/xact.h"
 #include "idempotency.h"
 #include "miscadmin.h"
+#include "pending.h"
 #include "pgstat.h"
 #include "storage/latch.h"
 #include "utils/builtins.h"
@@ -49,6 +50,7 @@ claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 	claim->deadline = GetCurrentTimestamp() +
 		policy_wait_us(policy, has_wait ? PG_GETARG_INTERVAL_P(args->wait) :
 					   NULL);
+	claim->guards_later = false;
 	claim->lease_us = 0;
 	if (args->lease >= 0)
 		claim->lease_us = policy_lease_us(policy, PG_ARGISNULL(args->lease) ?
@@ -66,12 +68,14 @@ claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 }
 
 /*
- * What the address is bound to: a request, or a fingerprint of it.
+ * What the address is bound to: a request, or a fingerprint of it, and a
+ * guard.
  */
 void
 claim_set_request(IdemClaim *claim, NullableDatum request,
-				  NullableDatum fingerprint)
+				  NullableDatum fingerprint, NullableDatum guard)
 {
+	guard_set(claim, guard);
 	claim->request = request;
 	claim->fingerprint = NULL;
 	if (!request.isnull && !fingerprint.isnull)
@@ -157,44 +161,28 @@ remember(const IdemClaim *claim, const IdemRecord *record, bool replaces,
 		.created_at = record->created_at,
 		.claimed_at = now,
 		.fingerprint = claim->fingerprint,
+		.guard = record->guard,
 	.owner = claim->owner};
 
 	pending_add(&pending);
 }
 
 /*
- * Makes the caller the owner.  The key lock is held, and "record" is what
- * stands there now: nothing, or something that may be claimed.
+ * The next attempt begins.  The clock is read only now, after any wait.
  */
-void
-claim_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
-			TimestampTz now, IdemTicket *ticket)
+static void
+begin_attempt(IdemTable *table, const IdemClaim *claim, text *guard,
+			  IdemRecord *record, IdemTicket *ticket)
 {
 	IdemState	from = record->state;
 	bool		exists = from != STATE_NONE;
 	bool		lapsed = from == STATE_PROCESSING;
-	int32		max_attempts = claim->policy.max_attempts;
-
-	/* what idem_recover would hand out may go on in the original of a copy */
-	if (lapsed || record->once_more)
-		adopt_require(&claim->address);
-	if (lapsed && intent_exists(&claim->address, INTENTS_IN_QUESTION,
-								INTENT_EVER))
-	{
-		give_up(table, claim, record,
-				"lease lapsed with an intent in flight", ticket);
-		return;
-	}
-	if (exists && max_attempts > 0 && record->attempt >= max_attempts &&
-		!record->once_more)
-	{
-		give_up(table, claim, record, "max_attempts reached", ticket);
-		return;
-	}
+	TimestampTz now = GetCurrentTimestamp();
 
 	record->state = state_next(from, ACTION_CLAIM);
 	record->attempt++;
 	record->once_more = false;
+	record->guard = guard;
 	record->token = claim_token();
 	record->owner = text_or_null(claim->owner);
 	record->reason = null_datum();
@@ -229,26 +217,32 @@ claim_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 }
 
 /*
- * An owner within this transaction: itself an answer, and no lock is asked
- * for, since this transaction would get it.
+ * Makes the caller the owner.  The key lock is held, and "record" is what
+ * stands there now: nothing, or something that may be claimed.  False where
+ * nothing was written, because the guard belongs to another command.
  */
 bool
-claim_answer_own(const IdemClaim *claim, IdemTicket *ticket)
+claim_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+			IdemTicket *ticket)
 {
-	IdemPending *own = pending_find_open(&claim->address);
-	IdemRecord	record;
+	bool		exists = record->state != STATE_NONE;
+	int32		max_attempts = claim->policy.max_attempts;
+	text	   *guard = guard_of(claim, record);
 
-	if (own == NULL)
+	/* what idem_recover would hand out may go on in the original of a copy */
+	if (record->state == STATE_PROCESSING || record->once_more)
+		adopt_require(&claim->address);
+	if (guard != NULL && !guard_take(table, claim, guard, record, ticket))
 		return false;
-	record_clear(&record);
-	record.state = STATE_PROCESSING;
-	record.attempt = own->attempt;
-	record.created_at = own->created_at;
-	record.owner = text_or_null(own->owner);
-	if (!fingerprint_equal(own->fingerprint, claim->fingerprint))
-		*ticket = answer_new(OUTCOME_MISMATCH, &record);
+	if (record->state == STATE_PROCESSING &&
+		intent_exists(&claim->address, INTENTS_IN_QUESTION, INTENT_EVER))
+		give_up(table, claim, record,
+				"lease lapsed with an intent in flight", ticket);
+	else if (exists && max_attempts > 0 && record->attempt >= max_attempts &&
+			 !record->once_more)
+		give_up(table, claim, record, "max_attempts reached", ticket);
 	else
-		answer_in_progress(ticket, &record, ANSWER_RETRY_MAX_US);
+		begin_attempt(table, claim, guard, record, ticket);
 	return true;
 }
 
@@ -277,30 +271,43 @@ static bool
 look(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	 IdemTicket *ticket)
 {
-	return record_probe(table, &claim->address, record) &&
-		answer_from_record(ticket, record, claim->fingerprint,
-						   GetCurrentTimestamp());
+	if (!record_probe(table, &claim->address, record))
+		return false;
+	if (!guard_differs(claim->guard, record->guard))
+		return answer_from_record(ticket, record, claim->fingerprint,
+								  GetCurrentTimestamp());
+	*ticket = answer_new(OUTCOME_MISMATCH, record);
+	return true;
 }
 
 /*
  * With the key lock: answers and lets go of it, or makes the caller the owner.
- * The clock is read only now, after any wait.
+ * False where that is put off, see claim_take().
  */
-static void
-decide(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+static bool
+decide(IdemTable *table, IdemClaim *claim, IdemRecord *record,
 	   IdemTicket *ticket)
 {
 	if (look(table, claim, record, ticket))
 		address_unlock(&claim->address);
-	else
-		claim_grant(table, claim, record, GetCurrentTimestamp(), ticket);
+	else if (claim->guards_later && guard_of(claim, record) != NULL)
+	{
+		claim->guard = guard_of(claim, record);
+		return false;
+	}
+	else if (!claim_grant(table, claim, record, ticket))
+		address_unlock(&claim->address);
+	return true;
 }
 
 /*
  * Claims the address, or says why not.
+ *
+ * With "guards_later" a claim that needs a guard is only begun: then this
+ * returns false, with the key lock held and claim->guard set.
  */
-void
-claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
+bool
+claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 {
 	const IdemAddress *address = &claim->address;
 	IdemRecord	record;
@@ -310,10 +317,10 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 	instr_time	waiting_since;
 
 	INSTR_TIME_SET_ZERO(waiting_since);
-	if (claim_answer_own(claim, ticket))
+	if (answer_own(ticket, address, claim->fingerprint, claim->guard))
 	{
 		stat_count(address->operation, (IdemStat) ticket->outcome);
-		return;
+		return true;
 	}
 	for (;; probe_first = true)
 	{
@@ -323,7 +330,10 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 		if (!probe_first || !look(table, claim, &record, ticket))
 		{
 			if (address_try_lock(address))
-				decide(table, claim, &record, ticket);
+			{
+				if (!decide(table, claim, &record, ticket))
+					return false;
+			}
 			else if (!look(table, claim, &record, ticket))
 			{
 				/* not even now: its owner's transaction is still open */
@@ -347,7 +357,8 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 		{
 			if (keep_lock)
 			{
-				decide(table, claim, &record, ticket);
+				if (!decide(table, claim, &record, ticket))
+					return false;
 				if (ticket->outcome != OUTCOME_IN_PROGRESS)
 					break;
 			}
@@ -364,14 +375,15 @@ claim_take(IdemTable *table, const IdemClaim *claim, IdemTicket *ticket)
 	durability_answered(ticket->outcome);
 	stat_count(address->operation, (IdemStat) ticket->outcome);
 	stat_waited(address->operation, waiting_since);
+	return true;
 }
 
 PG_FUNCTION_INFO_V1(idem_claim);
 Datum
 idem_claim(PG_FUNCTION_ARGS)
 {
-	static const IdemClaimArgs args = {.wait = 5,.lease = 6,.ttl = 7,
-	.owner = 8};
+	static const IdemClaimArgs args = {.wait = 6,.lease = 7,.ttl = 8,
+	.owner = 9};
 	IdemClaim	claim;
 	IdemTicket	ticket;
 	IdemTable	table;
@@ -381,11 +393,12 @@ idem_claim(PG_FUNCTION_ARGS)
 	durability_require_writable(&claim.address);
 	policy_get(claim.address.operation, &claim.policy);
 	claim_set_options(&claim, fcinfo, &args);
-	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4]);
+	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4],
+					  fcinfo->args[5]);
 	durability_begin();
 
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	claim_take(&table, &claim, &ticket);
+	(void) claim_take(&table, &claim, &ticket);
 	result = ticket_datum(&claim.address, &ticket);
 	record_close(&table);
 	PG_RETURN_DATUM(result);

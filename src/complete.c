@@ -15,6 +15,7 @@
 
 #include "access/detoast.h"
 #include "idempotency.h"
+#include "pending.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -117,6 +118,7 @@ write_pending(IdemTable *table, const IdemAddress *address,
 		from = record->state;
 	record->attempt = claim->attempt;
 	record->token = claim->token;
+	record->guard = claim->guard;
 	record->owner = text_or_null(claim->owner);
 	record->reason = null_datum();
 	record->once_more = false;

@@ -148,8 +148,8 @@ Datum
 idem_execute(PG_FUNCTION_ARGS)
 {
 	/* no lease: the claim ends within this call */
-	static const IdemClaimArgs args = {.wait = 5,.lease = -1,.ttl = 6,
-	.owner = 7};
+	static const IdemClaimArgs args = {.wait = 6,.lease = -1,.ttl = 7,
+	.owner = 8};
 	IdemClaim	claim;
 	IdemTicket	ticket;
 	IdemTable	table;
@@ -160,7 +160,8 @@ idem_execute(PG_FUNCTION_ARGS)
 	durability_require_writable(&claim.address);
 	policy_get(claim.address.operation, &claim.policy);
 	claim_set_options(&claim, fcinfo, &args);
-	claim_set_request(&claim, fcinfo->args[3], null_datum());
+	claim_set_request(&claim, fcinfo->args[3], null_datum(),
+					  fcinfo->args[5]);
 	if (PG_ARGISNULL(4))
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
@@ -171,7 +172,7 @@ idem_execute(PG_FUNCTION_ARGS)
 	durability_begin();
 
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	claim_take(&table, &claim, &ticket);
+	(void) claim_take(&table, &claim, &ticket);
 	if (ticket.token != 0)
 		run(&handler, &claim, &ticket, &table);
 	result = ticket_datum(&claim.address, &ticket);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "idempotency.h"
+#include "pending.h"
 #include "stat_shmem.h"
 
 PG_MODULE_MAGIC;

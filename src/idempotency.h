@@ -68,6 +68,7 @@ extern bool fingerprint_equal(bytea *a, bytea *b);
 #define IDEM_TENANT_MAX		128
 #define IDEM_OPERATION_MAX	128
 #define IDEM_KEY_MAX		255
+#define IDEM_GUARD_MAX		255
 #define IDEM_OWNER_MAX		255
 #define IDEM_NOTE_MAX		1024	/* reason, resource */
 
@@ -80,17 +81,29 @@ typedef struct IdemAddress
 	text	   *operation;
 	text	   *key;
 	uint64		hash;			/* of all three, secret to this cluster */
+	bool		is_guard;		/* "key" is the name of a guard */
 } IdemAddress;
+
+/* What asking for a lock without waiting gives. */
+typedef enum IdemLocked
+{
+	LOCKED_NOT,
+	LOCKED_NOW,
+	LOCKED_BEFORE				/* and by this transaction already */
+} IdemLocked;
 
 extern void address_set(IdemAddress *address, text *tenant, text *operation,
 						text *key);
 extern void address_set_args(IdemAddress *address, FunctionCallInfo fcinfo,
 							 int first);
+extern void address_set_guard(IdemAddress *lock, const IdemAddress *address,
+							  text *guard);
+extern bool address_same_text(text *a, text *b);
 extern bool address_equal(const IdemAddress *a, const IdemAddress *b);
 extern void address_check_text(const char *what, text *value, int max_chars,
 							   const char *hint);
 extern int	address_errdetail(const IdemAddress *address);
-extern bool address_try_lock(const IdemAddress *address);
+extern IdemLocked address_try_lock(const IdemAddress *address);
 extern void address_lock(const IdemAddress *address);
 extern bool address_wait(const IdemAddress *address, bool keep,
 						 int64 timeout_us);
@@ -104,6 +117,7 @@ typedef struct IdemCatalog
 {
 	Oid			record;			/* table idem_record */
 	Oid			record_open;	/* its partial index of open ones */
+	Oid			record_guard;	/* its partial index of guards */
 	Oid			policy;			/* table idem_policy */
 	Oid			event;			/* table idem_event */
 	Oid			intent;			/* table idem_intent */
@@ -166,6 +180,7 @@ typedef struct IdemRecord
 	ItemPointerData tid;
 	bool		ours;			/* written by this transaction? */
 	IdemState	state;
+	IdemState	stored_state;	/* of the row that was found */
 	int32		attempt;
 	int32		policy_version; /* 0: NULL */
 	int64		token;
@@ -181,7 +196,16 @@ typedef struct IdemRecord
 	NullableDatum request;
 	NullableDatum owner;
 	NullableDatum reason;
+	text	   *guard;			/* NULL: none */
 } IdemRecord;
+
+/* One of its unique indexes, open once it is asked. */
+typedef struct IdemProbe
+{
+	Relation	index;
+	IndexScanDesc scan;			/* NULL: not open */
+	TupleTableSlot *found;		/* the row the last probe found */
+} IdemProbe;
 
 /* idem_record, open for probing and writing. */
 typedef struct IdemTable
@@ -189,9 +213,8 @@ typedef struct IdemTable
 	Relation	rel;
 	LOCKMODE	mode;			/* of the locks on it and its indexes */
 	Snapshot	snapshot;
-	IndexScanDesc scan;			/* this and the next two once probed */
-	Relation	pkey;
-	TupleTableSlot *found;		/* the row the last probe found */
+	IdemProbe	by_address;
+	IdemProbe	by_guard;
 	IdemWriter	writer;
 } IdemTable;
 
@@ -199,6 +222,8 @@ extern const int record_columns;
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
 extern bool record_probe(IdemTable *table, const IdemAddress *address,
 						 IdemRecord *record);
+extern bool record_probe_guard(IdemTable *table, const IdemAddress *lock,
+							   IdemRecord *record, text **key);
 extern void record_let_go(IdemTable *table);
 extern void record_insert(IdemTable *table, const IdemAddress *address,
 						  const IdemRecord *record);
@@ -250,6 +275,7 @@ typedef struct IdemTicket
 	int64		token;			/* 0: no right to run */
 	int64		retry_after_us; /* -1: NULL */
 	bool		with_result;	/* may the result be shown? */
+	text	   *duplicate_of;	/* key of the first command; NULL: none */
 	IdemRecord	record;			/* the facts */
 } IdemTicket;
 
@@ -263,40 +289,8 @@ extern Datum ticket_datum(const IdemAddress *address,
 extern void ticket_read(HeapTupleHeader header, IdemAddress *address,
 						int64 *token);
 extern IdemOutcome ticket_read_outcome(HeapTupleHeader header);
+extern text *ticket_read_duplicate_of(HeapTupleHeader header);
 extern IdemState response_read(HeapTupleHeader row, IdemResult *result);
-
-/*
- * pending.c: the atomic claims of this transaction.
- */
-typedef enum IdemPendingStatus
-{
-	PENDING_OPEN,
-	PENDING_COMPLETED,
-	PENDING_RELEASED
-} IdemPendingStatus;
-
-typedef struct IdemPending
-{
-	struct IdemPending *next;	/* in the same bucket */
-	IdemAddress address;
-	IdemPendingStatus status;
-	bool		replaces;		/* there is a row to be updated */
-	int32		attempt;
-	int32		policy_version;
-	int64		token;
-	int64		ttl_us;			/* 0: the default */
-	TimestampTz created_at;
-	TimestampTz claimed_at;
-	bytea	   *fingerprint;	/* NULL: no request */
-	text	   *owner;			/* NULL: none */
-} IdemPending;
-
-extern void pending_init(void);
-extern void pending_add(const IdemPending *claim);
-extern IdemPending *pending_find_open(const IdemAddress *address);
-extern IdemPending *pending_find_token(const IdemAddress *address,
-									   int64 token);
-extern void pending_close(IdemPending *claim, IdemPendingStatus status);
 
 /*
  * policy.c: what an operation's policy and the settings say.
@@ -331,6 +325,8 @@ extern void answer_in_progress(IdemTicket *ticket, const IdemRecord *record,
 							   int64 retry_after_us);
 extern bool answer_from_record(IdemTicket *ticket, const IdemRecord *record,
 							   bytea *fingerprint, TimestampTz now);
+extern bool answer_own(IdemTicket *ticket, const IdemAddress *address,
+					   bytea *fingerprint, text *guard);
 
 /*
  * claim.c: claims.
@@ -341,6 +337,8 @@ typedef struct IdemClaim
 	IdemPolicy	policy;
 	NullableDatum request;
 	bytea	   *fingerprint;	/* NULL: no request */
+	text	   *guard;			/* NULL: none */
+	bool		guards_later;	/* see claim_take() */
 	int64		lease_us;		/* 0: atomic */
 	int64		ttl_us;			/* 0: the default */
 	text	   *owner;			/* NULL: none */
@@ -359,14 +357,24 @@ typedef struct IdemClaimArgs
 extern void claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 							  const IdemClaimArgs *args);
 extern void claim_set_request(IdemClaim *claim, NullableDatum request,
-							  NullableDatum fingerprint);
-extern void claim_grant(IdemTable *table, const IdemClaim *claim,
-						IdemRecord *record, TimestampTz now,
-						IdemTicket *ticket);
+							  NullableDatum fingerprint,
+							  NullableDatum guard);
+extern bool claim_grant(IdemTable *table, const IdemClaim *claim,
+						IdemRecord *record, IdemTicket *ticket);
 extern int64 claim_token(void);
-extern bool claim_answer_own(const IdemClaim *claim, IdemTicket *ticket);
-extern void claim_take(IdemTable *table, const IdemClaim *claim,
+extern bool claim_take(IdemTable *table, IdemClaim *claim,
 					   IdemTicket *ticket);
+
+/*
+ * guard.c: business uniqueness next to the key.
+ */
+extern void guard_set(IdemClaim *claim, NullableDatum guard);
+extern bool guard_differs(text *asked, text *stored);
+extern text *guard_of(const IdemClaim *claim, const IdemRecord *record);
+extern bool guard_take(IdemTable *table, const IdemClaim *claim, text *guard,
+					   IdemRecord *record, IdemTicket *ticket);
+extern void guard_lock_to_write(const IdemAddress *address,
+								const IdemRecord *record);
 
 /*
  * complete.c: what the owner of a claim does with it.

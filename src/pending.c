@@ -4,9 +4,9 @@
  *		The atomic claims of this transaction, and all transaction callbacks.
  *
  * Invariants:
- *	1. An entry exists only while its key lock is held: both go when the
- *	   subtransaction that made the claim aborts, and when the transaction
- *	   ends.
+ *	1. An entry exists only while its key lock is held, and that of its
+ *	   guard: they go when the subtransaction that made the claim aborts, and
+ *	   when the transaction ends.
  *	2. No transaction commits or is prepared with an open entry.
  *	3. An address has at most one open entry.
  *
@@ -26,6 +26,7 @@
 
 #include "access/xact.h"
 #include "idempotency.h"
+#include "pending.h"
 #include "utils/memutils.h"
 
 #define BUCKETS_MIN 16			/* a power of two */
@@ -163,8 +164,8 @@ size_of(void *varlena)
 }
 
 /*
- * Remembers a claim, in one piece of memory.  The caller holds its key lock
- * until the (sub)transaction ends.
+ * Remembers a claim, in one piece of memory.  The caller holds its key lock,
+ * and that of its guard, until the (sub)transaction ends.
  */
 void
 pending_add(const IdemPending *claim)
@@ -180,7 +181,7 @@ pending_add(const IdemPending *claim)
 							  size_of(from->tenant) +
 							  size_of(from->operation) + size_of(from->key) +
 							  size_of(claim->fingerprint) +
-							  size_of(claim->owner));
+							  size_of(claim->guard) + size_of(claim->owner));
 	*copy = *claim;
 	at = (char *) copy + MAXALIGN(sizeof(IdemPending));
 	copy->address.tenant = (text *) at;
@@ -193,6 +194,15 @@ pending_add(const IdemPending *claim)
 	{
 		copy->fingerprint = (bytea *) at;
 		at = copy_varlena(at, claim->fingerprint);
+	}
+	if (claim->guard != NULL)
+	{
+		IdemAddress lock;
+
+		copy->guard = (text *) at;
+		at = copy_varlena(at, claim->guard);
+		address_set_guard(&lock, &copy->address, copy->guard);
+		copy->guard_hash = lock.hash;
 	}
 	if (claim->owner != NULL)
 	{
@@ -225,6 +235,32 @@ pending_find_open(const IdemAddress *address)
 }
 
 /*
+ * The open claim that has a guard, or NULL.  To be asked only where this
+ * transaction had the guard's lock before: otherwise there is none, and this
+ * looks at all of them.
+ */
+IdemPending *
+pending_find_guard(const IdemAddress *lock)
+{
+	for (uint32 i = 0; i < nbuckets; i++)
+	{
+		for (IdemPending *claim = buckets[i]; claim != NULL;
+			 claim = claim->next)
+		{
+			IdemAddress guard;
+
+			if (claim->status != PENDING_OPEN || claim->guard == NULL ||
+				claim->guard_hash != lock->hash)
+				continue;
+			address_set_guard(&guard, &claim->address, claim->guard);
+			if (address_equal(&guard, lock))
+				return claim;
+		}
+	}
+	return NULL;
+}
+
+/*
  * The claim with that token, open or not, or NULL.
  */
 IdemPending *
@@ -239,6 +275,19 @@ pending_find_token(const IdemAddress *address, int64 token)
 			return claim;
 	}
 	return NULL;
+}
+
+/*
+ * What is known of an open claim, as a record would say it.
+ */
+void
+pending_facts(const IdemPending *claim, IdemRecord *record)
+{
+	record_clear(record);
+	record->state = STATE_PROCESSING;
+	record->attempt = claim->attempt;
+	record->created_at = claim->created_at;
+	record->owner = text_or_null(claim->owner);
 }
 
 /*

@@ -12,10 +12,15 @@
  * current now; without the lock it can miss a row that is being moved by an
  * update, so a miss proves nothing.  SnapshotSelf is used because it sees
  * what is committed now in every isolation level, and takes no predicate
- * locks.  The unique index is the last line of defence.
+ * locks.  The unique indexes are the last line of defence.
+ *
+ * The same holds for guards: every writer of a row that holds one, before or
+ * after, has the guard's lock as well.  So whoever has that lock finds the row
+ * by its guard, even while its address is locked by somebody else.
  *
  * Memory: the values of a probed record point into the row's buffer, which
- * stays pinned until the next probe, record_let_go() or record_close().
+ * stays pinned until the next probe by the same index, record_let_go() or
+ * record_close().
  *
  *-------------------------------------------------------------------------
  */
@@ -43,16 +48,26 @@ record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot)
 	table->snapshot = snapshot;
 }
 
+/*
+ * The index is asked for at each call, so that REINDEX CONCURRENTLY is safe.
+ */
 static void
-open_for_probe(IdemTable *table)
+open_probe(IdemTable *table, IdemProbe *probe, Oid index)
 {
-	if (table->scan != NULL)
-		return;
-	/* asked for at each call, so that REINDEX CONCURRENTLY is safe */
-	table->pkey = index_open(compat_primary_key(table->rel), table->mode);
-	table->scan = compat_index_beginscan(table->rel, table->pkey,
+	probe->index = index_open(index, table->mode);
+	probe->scan = compat_index_beginscan(table->rel, probe->index,
 										 table->snapshot, 3);
-	table->found = table_slot_create(table->rel, NULL);
+	probe->found = table_slot_create(table->rel, NULL);
+}
+
+static void
+close_probe(IdemProbe *probe)
+{
+	if (probe->scan == NULL)
+		return;
+	ExecDropSingleTupleTableSlot(probe->found);
+	index_endscan(probe->scan);
+	index_close(probe->index, NoLock);
 }
 
 /*
@@ -69,47 +84,82 @@ is_ours(TupleTableSlot *slot)
 }
 
 /*
- * Finds the row of an address.  False, and a record of STATE_NONE, when there
- * is none.
+ * Finds the row with these three in the index.  False, and a record of
+ * STATE_NONE, when there is none.
  */
-bool
-record_probe(IdemTable *table, const IdemAddress *address,
-			 IdemRecord *record)
+static bool
+ask(IdemProbe *probe, const IdemAddress *address, IdemRecord *record)
 {
 	ScanKeyData keys[3];
 
-	open_for_probe(table);
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->tenant));
 	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->operation));
 	ScanKeyInit(&keys[2], 3, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->key));
-	index_rescan(table->scan, keys, 3, NULL, 0);
-	if (!index_getnext_slot(table->scan, ForwardScanDirection, table->found))
+	index_rescan(probe->scan, keys, 3, NULL, 0);
+	if (!index_getnext_slot(probe->scan, ForwardScanDirection, probe->found))
 	{
 		record_clear(record);
 		return false;
 	}
-	slot_getallattrs(table->found);
-	record_from_row(record, table->found->tts_values,
-					table->found->tts_isnull);
-	record->tid = table->found->tts_tid;
-	record->ours = is_ours(table->found);
+	slot_getallattrs(probe->found);
+	record_from_row(record, probe->found->tts_values,
+					probe->found->tts_isnull);
+	record->tid = probe->found->tts_tid;
+	record->ours = is_ours(probe->found);
 	return true;
 }
 
 /*
- * Gives up the pins of the last probe; before any wait, so that vacuum is not
+ * Finds the row of an address.
+ */
+bool
+record_probe(IdemTable *table, const IdemAddress *address,
+			 IdemRecord *record)
+{
+	if (table->by_address.scan == NULL)
+		open_probe(table, &table->by_address,
+				   compat_primary_key(table->rel));
+	return ask(&table->by_address, address, record);
+}
+
+/*
+ * Finds the row that holds a guard, and its key.
+ */
+bool
+record_probe_guard(IdemTable *table, const IdemAddress *lock,
+				   IdemRecord *record, text **key)
+{
+	IdemProbe  *probe = &table->by_guard;
+
+	if (probe->scan == NULL)
+		open_probe(table, probe, catalog_get()->record_guard);
+	if (!ask(probe, lock, record))
+		return false;
+	*key = record_row_key(probe->found->tts_values);
+	return true;
+}
+
+static void
+let_go(IdemProbe *probe)
+{
+	if (probe->scan == NULL)
+		return;
+	ExecClearTuple(probe->found);
+	index_rescan(probe->scan, NULL, 0, NULL, 0);
+}
+
+/*
+ * Gives up the pins of the last probes; before any wait, so that vacuum is not
  * held up.
  */
 void
 record_let_go(IdemTable *table)
 {
-	if (table->scan == NULL)
-		return;
-	ExecClearTuple(table->found);
-	index_rescan(table->scan, NULL, 0, NULL, 0);
+	let_go(&table->by_address);
+	let_go(&table->by_guard);
 }
 
 static void
@@ -121,25 +171,30 @@ fill_new_row(IdemTable *table, const IdemAddress *address,
 	writer_open(&table->writer, table->rel);
 	writer_skip(&table->writer, catalog_get()->record_open,
 				state_is_terminal(record->state));
+	writer_skip(&table->writer, catalog_get()->record_guard,
+				record->guard == NULL || !state_holds_guard(record->state));
 	slot = table->writer.slot;
 	ExecClearTuple(slot);
 	record_to_row(address, record, slot->tts_values, slot->tts_isnull);
 }
 
 /*
- * A violation of the unique index means that somebody writes without the key
+ * A violation of a unique index means that somebody writes without the key
  * lock, by hand for instance: an internal error, and never a 23505.
  */
-void
-record_insert(IdemTable *table, const IdemAddress *address,
-			  const IdemRecord *record)
+static void
+write_row(IdemTable *table, const IdemAddress *address,
+		  const IdemRecord *record, bool insert)
 {
 	MemoryContext context = CurrentMemoryContext;
 
 	fill_new_row(table, address, record);
 	PG_TRY();
 	{
-		writer_insert(&table->writer);
+		if (insert)
+			writer_insert(&table->writer);
+		else
+			writer_update(&table->writer, record->tid);
 	}
 	PG_CATCH();
 	{
@@ -157,14 +212,24 @@ record_insert(IdemTable *table, const IdemAddress *address,
 }
 
 /*
+ * The caller has the lock of the record's guard, too.
+ */
+void
+record_insert(IdemTable *table, const IdemAddress *address,
+			  const IdemRecord *record)
+{
+	write_row(table, address, record, true);
+}
+
+/*
  * Updates the row that the last probe found.
  */
 void
 record_update(IdemTable *table, const IdemAddress *address,
 			  const IdemRecord *record)
 {
-	fill_new_row(table, address, record);
-	writer_update(&table->writer, record->tid);
+	guard_lock_to_write(address, record);
+	write_row(table, address, record, false);
 }
 
 /*
@@ -174,11 +239,7 @@ void
 record_close(IdemTable *table)
 {
 	writer_close(&table->writer);
-	if (table->scan != NULL)
-	{
-		ExecDropSingleTupleTableSlot(table->found);
-		index_endscan(table->scan);
-		index_close(table->pkey, NoLock);
-	}
+	close_probe(&table->by_address);
+	close_probe(&table->by_guard);
 	table_close(table->rel, NoLock);
 }

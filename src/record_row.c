@@ -44,6 +44,7 @@ enum
 	COL_REASON,
 	COL_ONCE_MORE,
 	COL_UNKNOWN_AT,
+	COL_GUARD,
 	RECORD_COLUMNS
 };
 
@@ -118,7 +119,7 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 {
 	IdemResult *result = &record->result;
 
-	record->state = state_of(values[COL_STATE]);
+	record->state = record->stored_state = state_of(values[COL_STATE]);
 	if (record->state == STATE_NONE)
 		elog(ERROR, "record has unknown state \"%s\"",
 			 TextDatumGetCString(values[COL_STATE]));
@@ -144,6 +145,14 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 	record->reason = get_nullable(values, isnull, COL_REASON);
 	record->once_more = !isnull[COL_ONCE_MORE] &&
 		DatumGetBool(values[COL_ONCE_MORE]);
+	record->guard = isnull[COL_GUARD] ? NULL :
+		DatumGetTextPP(values[COL_GUARD]);
+}
+
+text *
+record_row_key(const Datum *values)
+{
+	return DatumGetTextPP(values[COL_KEY]);
 }
 
 static void
@@ -202,6 +211,7 @@ record_to_row(const IdemAddress *address, const IdemRecord *record,
 	put_nullable(values, isnull, COL_REASON, record->reason);
 	values[COL_ONCE_MORE] = BoolGetDatum(true);
 	isnull[COL_ONCE_MORE] = !record->once_more;
+	put_nullable(values, isnull, COL_GUARD, text_or_null(record->guard));
 }
 
 static bool
@@ -237,8 +247,8 @@ refuse_change(const char *what, const char *detail)
 }
 
 /*
- * The columns that never change, and what a terminal record may lose once it
- * has expired.
+ * The columns that never change (a guard: once it is there), and what a
+ * terminal record may lose once it has expired.
  */
 static void
 check_columns(TupleDesc desc, const IdemRecord *old, const Datum *old_values,
@@ -254,7 +264,7 @@ check_columns(TupleDesc desc, const IdemRecord *old, const Datum *old_values,
 		Form_pg_attribute att = TupleDescAttr(desc, i);
 		bool		frozen = terminal || i == COL_CREATED_AT ||
 		i == COL_TENANT || i == COL_OPERATION || i == COL_KEY ||
-		i == COL_FINGERPRINT;
+		i == COL_FINGERPRINT || (i == COL_GUARD && !old_isnull[i]);
 		bool		swept = expired && new_isnull[i] &&
 		(i == COL_CODE || i == COL_RESPONSE || i == COL_HEADERS ||
 		 i == COL_BODY || i == COL_REQUEST);

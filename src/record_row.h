@@ -15,5 +15,6 @@ extern void record_from_row(IdemRecord *record, const Datum *values,
 extern void record_to_row(const IdemAddress *address,
 						  const IdemRecord *record, Datum *values,
 						  bool *isnull);
+extern text *record_row_key(const Datum *values);
 
 #endif							/* IDEM_RECORD_ROW_H */

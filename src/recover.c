@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "idempotency.h"
+#include "pending.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/snapmgr.h"
@@ -73,7 +74,12 @@ idem_recover_one(PG_FUNCTION_ARGS)
 		claim.lease_us = Min(claim.lease_us, claim.policy.max_lease_us);
 	claim.request = null_datum();
 	claim.ttl_us = record.ttl_us;	/* as its first owner asked */
-	claim_grant(&table, &claim, &record, now, &ticket);
+	if (!claim_grant(&table, &claim, &record, &ticket))
+	{
+		record_close(&table);
+		address_unlock(&claim.address);
+		PG_RETURN_NULL();
+	}
 	if (ticket.token != 0)
 	{
 		ticket.outcome = OUTCOME_RESUME;

@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "idempotency.h"
+#include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -74,11 +75,11 @@ idem_replay(PG_FUNCTION_ARGS)
 
 	address_set_args(&claim.address, fcinfo, 0);
 	policy_get(claim.address.operation, &claim.policy);
-	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4]);
+	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4], null_datum());
 	durability_begin();
 
 	record_open(&table, AccessShareLock, replay_snapshot());
-	if (!claim_answer_own(&claim, &ticket))
+	if (!answer_own(&ticket, &claim.address, claim.fingerprint, NULL))
 	{
 		/* what is final in any snapshot is final now */
 		again = !look(&table, &claim, &record, &ticket) ||
@@ -145,6 +146,7 @@ idem_require(PG_FUNCTION_ARGS)
 	IdemOutcome outcome;
 	IdemAddress address;
 	int64		token;
+	text	   *first;
 
 	if (PG_ARGISNULL(0))
 		ereport(ERROR,
@@ -155,11 +157,17 @@ idem_require(PG_FUNCTION_ARGS)
 	row = PG_GETARG_HEAPTUPLEHEADER(0);
 	outcome = ticket_read_outcome(row);
 	ticket_read(row, &address, &token);
+	first = ticket_read_duplicate_of(row);
 	if (requirements[outcome].message != NULL)
 		ereport(ERROR,
 				(errcode(requirements[outcome].sqlstate),
 				 errmsg("%s", requirements[outcome].message),
-				 address_errdetail(&address),
+				 first == NULL ? address_errdetail(&address) :
+				 errdetail("The address is tenant \"%s\", operation \"%s\", key \"%s\"; the first command has key \"%s\".",
+						   text_to_cstring(address.tenant),
+						   text_to_cstring(address.operation),
+						   text_to_cstring(address.key),
+						   text_to_cstring(first)),
 				 errhint("%s", requirements[outcome].hint)));
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }

@@ -10,7 +10,7 @@ AS 'MODULE_PATHNAME', 'idem_replay';
 REVOKE ALL ON FUNCTION idem_replay(text, text, text, jsonb, bytea) FROM PUBLIC;
 COMMENT ON FUNCTION idem_replay(text, text, text, jsonb, bytea) IS
 'Asks for the answer of a command without claiming it. Reads only: works in a READ ONLY transaction and on a standby, and assigns no transaction id.
-Arguments: as in idem_claim; the request has to be the one that was claimed, otherwise the outcome is mismatch.
+Arguments: as in idem_claim; the request has to be the one that was claimed, otherwise the outcome is mismatch. Guards are not asked.
 Returns: a ticket without token: replay, in_progress, mismatch, expired, unknown, cancelled, or absent: no result is known here, which is no proof that there is none, least of all on a standby.
 Errors: 22004, 22023, ID503. Tables: reads idem_policy, idem_record.';
 

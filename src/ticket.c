@@ -38,6 +38,7 @@ enum
 	COL_REQUEST,
 	COL_OWNER,
 	COL_REASON,
+	COL_DUPLICATE_OF,
 	TICKET_COLUMNS
 };
 
@@ -147,6 +148,7 @@ ticket_form(const IdemAddress *address, const IdemTicket *ticket)
 				  IntervalPGetDatum(duration_interval(ticket->retry_after_us)));
 	set_facts(&row, &ticket->record);
 	set_contents(&row, ticket);
+	set_nullable(&row, COL_DUPLICATE_OF, text_or_null(ticket->duplicate_of));
 	tuple = heap_form_tuple(desc, row.values, row.isnull);
 	ReleaseTupleDesc(desc);
 	return tuple;
@@ -184,6 +186,7 @@ deform(HeapTupleHeader header, int min_columns, int max_columns,
 static void
 deform_ticket(HeapTupleHeader header, Row *row)
 {
+	memset(row->isnull, true, sizeof(row->isnull));
 	deform(header, COL_TOKEN + 1, TICKET_COLUMNS, row->values, row->isnull);
 }
 
@@ -228,6 +231,18 @@ ticket_read_outcome(HeapTupleHeader header)
 						   "NULL"),
 				 errhint("Pass the ticket as idem_claim() or idem_replay() returned it.")));
 	return outcome;
+}
+
+/*
+ * The key of the first command, for a duplicate; otherwise NULL.
+ */
+text *
+ticket_read_duplicate_of(HeapTupleHeader header)
+{
+	Row			row;
+
+	deform_ticket(header, &row);
+	return get_text(&row, COL_DUPLICATE_OF);
 }
 
 static NullableDatum

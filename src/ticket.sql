@@ -23,14 +23,15 @@ CREATE TYPE idem_ticket AS (
 	body bytea,
 	request jsonb,
 	owner text,
-	reason text
+	reason text,
+	duplicate_of text
 );
 REVOKE ALL ON TYPE idem_ticket FROM PUBLIC;
 
 COMMENT ON TYPE idem_ticket IS
 'The answer to a claim or a replay, and the proof of ownership that is passed back to complete it.';
 COMMENT ON COLUMN idem_ticket.outcome IS
-'what the caller has to do: execute, resume, replay, in_progress, mismatch, expired, unknown, cancelled; absent from idem_replay only';
+'what the caller has to do: execute, resume, replay, in_progress, mismatch, expired, unknown, duplicate, cancelled; absent from idem_replay only';
 COMMENT ON COLUMN idem_ticket.tenant IS 'first part of the address';
 COMMENT ON COLUMN idem_ticket.operation IS 'second part of the address';
 COMMENT ON COLUMN idem_ticket.key IS 'third part of the address';
@@ -45,15 +46,17 @@ COMMENT ON COLUMN idem_ticket.expires_at IS 'from this instant on the address an
 COMMENT ON COLUMN idem_ticket.lease_until IS 'end of the lease of a leased claim';
 COMMENT ON COLUMN idem_ticket.retry_after IS
 'in_progress only: how long to wait before asking again';
-COMMENT ON COLUMN idem_ticket.code IS 'stored code, an HTTP status for instance; replay only';
+COMMENT ON COLUMN idem_ticket.code IS 'stored code, an HTTP status for instance; replay and duplicate only';
 COMMENT ON COLUMN idem_ticket.resource IS 'stored name of what the command made';
-COMMENT ON COLUMN idem_ticket.response IS 'stored response, byte for byte; replay only';
-COMMENT ON COLUMN idem_ticket.headers IS 'stored headers; replay only';
-COMMENT ON COLUMN idem_ticket.body IS 'stored binary body; replay only';
+COMMENT ON COLUMN idem_ticket.response IS 'stored response, byte for byte; replay and duplicate only';
+COMMENT ON COLUMN idem_ticket.headers IS 'stored headers; replay and duplicate only';
+COMMENT ON COLUMN idem_ticket.body IS 'stored binary body; replay and duplicate only';
 COMMENT ON COLUMN idem_ticket.request IS
 'stored request, for resume under a policy with keep_request';
 COMMENT ON COLUMN idem_ticket.owner IS 'who holds or held the claim, as told by the claimer';
 COMMENT ON COLUMN idem_ticket.reason IS 'why the record was released or became unknown';
+COMMENT ON COLUMN idem_ticket.duplicate_of IS
+'duplicate only: key of the first command with the guard; attempt, state, times, code, resource, response and so on are then those of that one';
 
 /*
  * idem_response: what a handler of idem_execute may return instead of a bare
