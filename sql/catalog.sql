@@ -55,8 +55,9 @@ WHERE contype = 'f' AND (conrelid IN (SELECT objid FROM member) OR confrelid IN 
 
 -- The index that everything rests on: the address and nothing else, compared
 -- byte for byte, at once, for every row.  A policy has its operation alone.
+-- Guards are unique where they are held.
 SELECT indexrelid::regclass::text AS index, attname, collname,
-	   indisunique AND indisprimary AND indimmediate AND indisvalid AS unique,
+	   indisunique AND indimmediate AND indisvalid AS unique, indisprimary AS primary,
 	   indpred IS NULL AND indexprs IS NULL AS whole
 FROM pg_index JOIN pg_attribute ON attrelid = indexrelid
 	 LEFT JOIN pg_collation AS c ON attcollation = c.oid

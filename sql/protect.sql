@@ -8,7 +8,7 @@ SELECT idem_complete(idem_claim('t', 'protect', 'succeeded', '1'), '"r"', 200, '
 SELECT idem_fail(idem_claim('t', 'protect', 'failed', '1'), '"r"');
 SELECT idem_complete(idem_claim('t', 'protect', 'expired', '1', ttl => '1 microsecond'), '"r"', 200, 'order 8', '{"h": 1}', '\x00');
 SELECT idem_release(idem_claim('t', 'protect', 'released', '1', lease => '1 hour'), 'why');
-SELECT outcome FROM idem_claim('t', 'protect', 'processing', '1', lease => '1 hour');
+SELECT outcome FROM idem_claim('t', 'protect', 'processing', '1', guard => 'g', lease => '1 hour');
 INSERT INTO idem_record (created_at, completed_at, expires_at, token, attempt,
 						 tenant, operation, key, state)
 VALUES (now(), NULL, NULL, 1, 3, 't', 'protect', 'unknown', 'unknown'),
@@ -26,7 +26,7 @@ CALL pg_temp.refused($$UPDATE idem_record SET state = 'cancelled', completed_at 
 	WHERE operation = 'protect' AND key = 'processing'$$);
 
 -- Every column of a final record is refused, also after expiry; of the others
--- those that never change, and what the table's constraints do not allow.
+-- those that never change (a guard once it is there), and what the table's constraints do not allow.
 BEGIN;
 SELECT key, string_agg(attname, ' ' ORDER BY attnum) FILTER (WHERE code = 'ID003') AS refused,
 	   string_agg(attname || ' ' || code, ' ' ORDER BY attnum)

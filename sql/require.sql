@@ -35,6 +35,9 @@ SELECT (idem_require(idem_replay('t', 'require', 'done', '1'))).response;
 SELECT pg_temp.code_of($$SELECT idem_require(idem_claim('t', 'require', 'done', '2'))$$) AS mismatch,
 	   pg_temp.code_of($$SELECT idem_require(idem_claim('t', 'require', 'execute'))$$) AS in_progress,
 	   pg_temp.code_of($$SELECT idem_require(idem_replay('t', 'require', 'none'))$$) AS absent;
+-- the first command of a duplicate is named
+SELECT idem_complete(idem_claim('t', 'require', 'first', guard => 'g'));
+CALL pg_temp.refused($$SELECT idem_require(idem_claim('t', 'require', 'second', guard => 'g'))$$);
 -- a refused transaction leaves no claim behind
 BEGIN;
 SELECT outcome FROM idem_require(idem_claim('t', 'require', 'new'));
@@ -44,6 +47,6 @@ SELECT outcome FROM idem_replay('t', 'require', 'new');
 
 -- What is no ticket.
 CALL pg_temp.refused('SELECT idem_require(NULL)');
-CALL pg_temp.refused($$SELECT idem_require('(,,,,,,,,,,,,,,,,,,,)')$$);
-CALL pg_temp.refused($$SELECT idem_require('(Replay,t,o,k,,,,,,,,,,,,,,,,)')$$);
-CALL pg_temp.refused($$SELECT idem_require('(replay,,o,k,,,,,,,,,,,,,,,,)')$$);
+CALL pg_temp.refused($$SELECT idem_require('(,,,,,,,,,,,,,,,,,,,,)')$$);
+CALL pg_temp.refused($$SELECT idem_require('(Replay,t,o,k,,,,,,,,,,,,,,,,,)')$$);
+CALL pg_temp.refused($$SELECT idem_require('(replay,,o,k,,,,,,,,,,,,,,,,,)')$$);

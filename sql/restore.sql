@@ -5,7 +5,7 @@
 \set back :DBNAME
 
 SELECT version FROM idem_define('restore', ttl => '1 day', ignore_paths => '{/at}');
-SELECT idem_complete(idem_claim('t', 'restore', 'done', '{"n": 1, "at": 1}', owner => 'me'),
+SELECT idem_complete(idem_claim('t', 'restore', 'done', '{"n": 1, "at": 1}', guard => 'g', owner => 'me'),
 					 '{"a" :1}', 201, 'order 7', '{"h": 1}', '\x00ff');
 SELECT idem_fail(idem_claim('t', 'restore', 'failed', '{"n": 1}'), '"no"', 500);
 SELECT idem_complete(idem_claim('t', 'restore', 'expired', '{"n": 1}', ttl => '1 microsecond'));
@@ -39,6 +39,7 @@ SELECT key, outcome, attempt
 FROM unnest(ARRAY['done', 'failed', 'expired', 'released', 'leased', 'lapsed', 'new']) AS k,
 	 idem_claim('t', 'restore', k, '{"n": 1, "at": 2}', lease => '1 hour');
 SELECT outcome FROM idem_claim('t', 'restore', 'done', '{"n": 2}');
+SELECT outcome, duplicate_of, response FROM idem_claim('t', 'restore', 'other', '{"n": 2}', guard => 'g');
 SELECT idem_complete(:'ticket'::idem_ticket, '"leased"');
 SELECT outcome, response, expires_at - completed_at AS ttl
 FROM idem_replay('t', 'restore', 'leased', '{"n": 1}');

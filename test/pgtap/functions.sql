@@ -27,12 +27,13 @@ SELECT results_eq(
 	 'tenant text, operation text, key text, reason text', 'idem_ticket'),
 	('idem_claim',
 	 'tenant text, operation text, key text, request jsonb DEFAULT NULL, '
-	 'fingerprint bytea DEFAULT NULL, wait interval DEFAULT NULL, '
-	 'lease interval DEFAULT NULL, ttl interval DEFAULT NULL, '
-	 'owner text DEFAULT NULL', 'idem_ticket'),
+	 'fingerprint bytea DEFAULT NULL, guard text DEFAULT NULL, '
+	 'wait interval DEFAULT NULL, lease interval DEFAULT NULL, '
+	 'ttl interval DEFAULT NULL, owner text DEFAULT NULL', 'idem_ticket'),
 	('idem_claim_batch',
 	 'tenant text, operation text, keys text[], '
 	 'requests jsonb[] DEFAULT NULL, fingerprints bytea[] DEFAULT NULL, '
+	 'guards text[] DEFAULT NULL, '
 	 'wait interval DEFAULT NULL, lease interval DEFAULT NULL, '
 	 'ttl interval DEFAULT NULL, owner text DEFAULT NULL',
 	 'SETOF idem_ticket'),
@@ -67,7 +68,7 @@ SELECT results_eq(
 	 'OUT standbys_connected integer', 'record'),
 	('idem_execute',
 	 'tenant text, operation text, key text, request jsonb, '
-	 'handler regprocedure, wait interval DEFAULT NULL, '
+	 'handler regprocedure, guard text DEFAULT NULL, wait interval DEFAULT NULL, '
 	 'ttl interval DEFAULT NULL, owner text DEFAULT NULL', 'idem_ticket'),
 	('idem_fail',
 	 'tenant text, operation text, key text, token bigint, '

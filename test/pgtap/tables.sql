@@ -42,6 +42,7 @@ SELECT results_eq(
 	('idem_policy_steps', 'r'),
 	('idem_policy_steps_pkey', 'i'),
 	('idem_record', 'r'),
+	('idem_record_guard', 'i'),
 	('idem_record_open', 'i'),
 	('idem_record_pkey', 'i'),
 	('idem_stat', 'v'),
@@ -76,7 +77,8 @@ SELECT results_eq(
 	('owner', 'text', false, NULL),
 	('reason', 'text', false, NULL),
 	('once_more', 'boolean', false, NULL),
-	('unknown_at', 'timestamp with time zone', false, NULL)$$,
+	('unknown_at', 'timestamp with time zone', false, NULL),
+	('guard', 'text', false, NULL)$$,
 	'columns of idem_record');
 
 SELECT results_eq(

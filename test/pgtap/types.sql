@@ -39,7 +39,8 @@ SELECT results_eq(
 	('body', 'bytea'),
 	('request', 'jsonb'),
 	('owner', 'text'),
-	('reason', 'text')$$,
+	('reason', 'text'),
+	('duplicate_of', 'text')$$,
 	'columns of idem_ticket');
 
 SELECT results_eq(
