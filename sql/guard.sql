@@ -88,6 +88,20 @@ SELECT count(*) AS locks FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_
 COMMIT;
 SELECT md5(r::text) = :'before_row' AS unchanged FROM idem_record AS r WHERE operation = 'states' AND key = 'unknown';
 SELECT outcome FROM idem_cancel('t', 'states', 'unknown', 'done by another');
+-- in a copy it stays released: another one holds the guard, or will
+SELECT idem_unknown(idem_claim('t', 'copied', key, guard => 'g', lease => '1 hour'), 'why'),
+	   idem_resolve('t', 'copied', key, 'released', 'again')
+FROM unnest(ARRAY['a', 'b']) AS key;
+SELECT idem_unknown(idem_claim('t', 'copied', 'c', guard => 'h', lease => '1 hour'), 'why');
+SELECT idem_resolve('t', 'copied', 'c', 'released', 'again');
+SELECT idem_complete(idem_claim('t', 'copied', 'd', guard => 'h'));
+BEGIN;
+UPDATE idem_origin SET system_identifier = system_identifier + 1;
+SELECT idem_adopt();
+SELECT key, state, guard FROM idem_record WHERE operation = 'copied' ORDER BY key;
+SELECT key, outcome, duplicate_of FROM unnest(ARRAY['b', 'c']) AS k, LATERAL idem_claim('t', 'copied', k);
+ROLLBACK;
+SELECT key, outcome FROM unnest(ARRAY['a', 'b', 'c']) AS k, LATERAL idem_cancel('t', 'copied', k, 'done here');
 -- also where its attempts are used up: unknown would hold the guard as well
 SELECT version FROM idem_define('attempts', max_attempts => 1);
 SELECT idem_release(idem_claim('t', 'attempts', 'first', guard => 'g', lease => '1 hour'));
