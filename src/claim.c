@@ -362,12 +362,7 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 				if (ticket->outcome != OUTCOME_IN_PROGRESS)
 					break;
 			}
-
-			/*
-			 * First wait together for the owner's end: after a commit all
-			 * have their answer at once.  After a rollback queue for the
-			 * lock.
-			 */
+			/* a commit answers all at once; after a rollback queue up */
 			keep_lock = !keep_lock;
 		}
 	}
