@@ -16,7 +16,9 @@
 #include "utils/jsonb.h"
 #include "utils/snapshot.h"
 
+#include "address.h"
 #include "errors.h"
+#include "record.h"
 #include "stat.h"
 #include "state.h"
 
@@ -63,54 +65,6 @@ extern void fingerprint_check_given(bytea *fingerprint);
 extern bool fingerprint_equal(bytea *a, bytea *b);
 
 /*
- * address.c: tenant, operation and key, and the lock on them.
- */
-#define IDEM_TENANT_MAX		128
-#define IDEM_OPERATION_MAX	128
-#define IDEM_KEY_MAX		255
-#define IDEM_GUARD_MAX		255
-#define IDEM_OWNER_MAX		255
-#define IDEM_NOTE_MAX		1024	/* reason, resource */
-
-/* an operation of the greatest length, with its terminating zero */
-#define IDEM_OPERATION_SIZE (IDEM_OPERATION_MAX * MAX_MULTIBYTE_CHAR_LEN + 1)
-
-typedef struct IdemAddress
-{
-	text	   *tenant;
-	text	   *operation;
-	text	   *key;
-	uint64		hash;			/* of all three, secret to this cluster */
-	bool		is_guard;		/* "key" is the name of a guard */
-} IdemAddress;
-
-/* What asking for a lock without waiting gives. */
-typedef enum IdemLocked
-{
-	LOCKED_NOT,
-	LOCKED_NOW,
-	LOCKED_BEFORE				/* and by this transaction already */
-} IdemLocked;
-
-extern void address_set(IdemAddress *address, text *tenant, text *operation,
-						text *key);
-extern void address_set_args(IdemAddress *address, FunctionCallInfo fcinfo,
-							 int first);
-extern void address_set_guard(IdemAddress *lock, const IdemAddress *address,
-							  text *guard);
-extern bool address_same_text(text *a, text *b);
-extern bool address_equal(const IdemAddress *a, const IdemAddress *b);
-extern void address_check_text(const char *what, text *value, int max_chars,
-							   const char *hint);
-extern int	address_errdetail(const IdemAddress *address);
-extern IdemLocked address_try_lock(const IdemAddress *address);
-extern void address_lock(const IdemAddress *address);
-extern bool address_wait(const IdemAddress *address, bool keep,
-						 int64 timeout_us);
-extern void address_unlock(const IdemAddress *address);
-extern bool address_is_locked_elsewhere(const IdemAddress *address);
-
-/*
  * catalog.c: oids of the extension's own objects.
  */
 typedef struct IdemCatalog
@@ -139,101 +93,6 @@ extern void durability_flush(void);
 extern void durability_answered(IdemOutcome outcome);
 extern void durability_pre_commit(void);
 extern void durability_reset(void);
-
-/*
- * writer.c: direct writes to the extension's own tables.
- */
-typedef struct IdemWriter
-{
-	Relation	rel;			/* NULL: not open */
-	TupleTableSlot *slot;		/* the row to write */
-	struct IdemIndex *indexes;
-	int			nindexes;
-	ResultRelInfo *rri;			/* this and the next are seldom needed */
-	EState	   *estate;
-} IdemWriter;
-
-extern void writer_open(IdemWriter *writer, Relation rel);
-extern void writer_skip(IdemWriter *writer, Oid index, bool skip);
-extern void writer_insert(IdemWriter *writer);
-extern void writer_update(IdemWriter *writer, ItemPointerData tid);
-extern void writer_close(IdemWriter *writer);
-
-/*
- * record.c: the table idem_record.
- */
-#define IDEM_NO_TIME	DT_NOBEGIN	/* NULL in a timestamp column */
-
-/* What a command answers, as its owner stores it. */
-typedef struct IdemResult
-{
-	NullableDatum code;
-	NullableDatum resource;
-	NullableDatum response;
-	NullableDatum headers;
-	NullableDatum body;
-} IdemResult;
-
-/* A row; STATE_NONE stands for "no row". */
-typedef struct IdemRecord
-{
-	ItemPointerData tid;
-	bool		ours;			/* written by this transaction? */
-	IdemState	state;
-	IdemState	stored_state;	/* of the row that was found */
-	int32		attempt;
-	int32		policy_version; /* 0: NULL */
-	int64		token;
-	TimestampTz created_at;
-	TimestampTz completed_at;
-	TimestampTz expires_at;
-	TimestampTz lease_until;
-	TimestampTz unknown_at;
-	int64		ttl_us;			/* 0: NULL */
-	bool		once_more;		/* whatever max_attempts says */
-	IdemResult	result;
-	NullableDatum fingerprint;
-	NullableDatum request;
-	NullableDatum owner;
-	NullableDatum reason;
-	text	   *guard;			/* NULL: none */
-} IdemRecord;
-
-/* One of its unique indexes, open once it is asked. */
-typedef struct IdemProbe
-{
-	Relation	index;
-	IndexScanDesc scan;			/* NULL: not open */
-	TupleTableSlot *found;		/* the row the last probe found */
-} IdemProbe;
-
-/* idem_record, open for probing and writing. */
-typedef struct IdemTable
-{
-	Relation	rel;
-	LOCKMODE	mode;			/* of the locks on it and its indexes */
-	Snapshot	snapshot;
-	IdemProbe	by_address;
-	IdemProbe	by_guard;
-	IdemWriter	writer;
-} IdemTable;
-
-extern const int record_columns;
-extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
-extern bool record_probe(IdemTable *table, const IdemAddress *address,
-						 IdemRecord *record);
-extern bool record_probe_guard(IdemTable *table, const IdemAddress *lock,
-							   IdemRecord *record, text **key);
-extern void record_let_go(IdemTable *table);
-extern void record_insert(IdemTable *table, const IdemAddress *address,
-						  const IdemRecord *record);
-extern void record_update(IdemTable *table, const IdemAddress *address,
-						  const IdemRecord *record);
-extern void record_close(IdemTable *table);
-extern void record_clear(IdemRecord *record);
-extern bool record_same_result(const IdemResult *a, const IdemResult *b);
-extern NullableDatum null_datum(void);
-extern NullableDatum text_or_null(text *value);
 
 /*
  * event.c: the trail.
