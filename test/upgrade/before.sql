@@ -3,3 +3,5 @@
  */
 ALTER TABLE idem_record ADD COLUMN once_more boolean;
 ALTER TABLE idem_record ADD COLUMN unknown_at timestamptz;
+ALTER TABLE idem_record ADD COLUMN guard text COLLATE "C";
+ALTER TYPE idem_ticket ADD ATTRIBUTE duplicate_of text;
