@@ -4,16 +4,16 @@
 EXTENSION = idempotency
 MODULE_big = idempotency
 OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
-	src/paths.o src/fingerprint.o src/address.o src/catalog.o \
+	src/paths.o src/fingerprint.o src/access.o src/address.o src/catalog.o \
 	src/durability.o src/ticket.o src/writer.o src/record_row.o src/record.o \
 	src/pending.o src/policy.o src/answer.o src/claim.o src/complete.o src/replay.o \
 	src/execute.o src/batch.o src/event.o src/adopt.o src/intent.o src/recover.o \
 	src/internal.o src/owner.o src/stat.o src/stat_shmem.o src/guard.o
 
 # The install script is joined from these, in this order.
-ROOMS = ticket record guard policy fingerprint claim complete replay execute \
-	batch event adopt step intent outbox reconcile recover history \
-	stat overview
+ROOMS = access ticket record guard policy fingerprint claim complete replay \
+	execute batch event adopt step intent outbox reconcile recover history \
+	stat overview grant
 
 home := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 control := $(home)/$(EXTENSION).control

@@ -107,7 +107,8 @@ secret_seed(void)
 }
 
 /*
- * NULL stands for SQL's NULL.
+ * NULL stands for SQL's NULL.  Whoever names an address comes through here, so
+ * this is where the tenant has to be allowed.
  */
 void
 address_set(IdemAddress *address, text *tenant, text *operation, text *key)
@@ -118,6 +119,7 @@ address_set(IdemAddress *address, text *tenant, text *operation, text *key)
 					   "A command without operation cannot be protected.");
 	address_check_text("key", key, IDEM_KEY_MAX,
 					   "A command without key cannot be protected.");
+	access_require(tenant);
 	address->tenant = tenant;
 	address->operation = operation;
 	address->key = key;

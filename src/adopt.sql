@@ -49,6 +49,7 @@ CREATE FUNCTION idem_adopt(nothing_since boolean DEFAULT false, physical boolean
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+	PERFORM @extschema@.idem_require_every_tenant();
 	LOCK TABLE @extschema@.idem_origin IN SHARE ROW EXCLUSIVE MODE;
 	IF NOT @extschema@.idem_is_copy() AND physical IS NOT TRUE THEN
 		RETURN;
@@ -121,4 +122,4 @@ COMMENT ON FUNCTION idem_adopt(boolean, boolean) IS
 'Makes a restored or copied database the place where commands are recovered and intents are sent. Only when the original is out of use: two places must not work on the same commands. What cannot be known becomes unknown: commands under way, and released by evidence or a decision, wait for idem_resolve; intents pending or in flight for idem_reconcile. Before clients and workers come: what was begun here meanwhile becomes unknown too.
 Arguments: nothing_since: true only if the original was stopped before the copy was made and nothing has run there since (pg_upgrade, a planned move): then all goes on as it was. physical: true for a restored base backup or snapshot or a point-in-time recovery, which are not recognised as copies since they keep the identity of their cluster.
 Returns: nothing. In a database that is no copy, without physical, it changes nothing.
-Errors: 40P01, 55P03: it waits for open transactions. Tables: writes idem_origin, idem_record, idem_intent, idem_event.';
+Errors: 42501 bound to some tenants; 40P01, 55P03: it waits for open transactions. Tables: writes idem_origin, idem_record, idem_intent, idem_event.';

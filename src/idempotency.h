@@ -25,8 +25,12 @@
 /*
  * settings.c: every GUC.
  */
+#define IDEM_ALLOWED_TENANTS	"idempotency.allowed_tenants"
+#define IDEM_EVERY_TENANT		"*"
+
 extern PGDLLIMPORT int idem_max_response_size;
 extern PGDLLIMPORT int idem_stat_operations;
+extern PGDLLIMPORT char *idem_allowed_tenants;
 
 extern void settings_init(void);
 extern int64 settings_ttl_us(void);
@@ -63,6 +67,13 @@ extern bool paths_follow(const IdemPaths *paths, uint64 outer, int depth,
 extern bytea *fingerprint_compute(Jsonb *request, ArrayType *ignore_paths);
 extern void fingerprint_check_given(bytea *fingerprint);
 extern bool fingerprint_equal(bytea *a, bytea *b);
+
+/*
+ * access.c: which tenants a session may act on.
+ */
+extern bool access_check_list(const char *list);
+extern bool access_allows(text *tenant);
+extern void access_require(text *tenant);
 
 /*
  * catalog.c: oids of the extension's own objects.

@@ -198,7 +198,9 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
 	found_intent @extschema@.idem_intent;
 BEGIN
-	SELECT i.* INTO found_intent FROM @extschema@.idem_intent i WHERE i.operation_id = intent;
+	/* another tenant's does not exist either */
+	SELECT i.* INTO found_intent FROM @extschema@.idem_intent i
+	WHERE i.operation_id = intent AND @extschema@.idem_tenant_allowed(i.tenant);
 	IF NOT FOUND THEN
 		RAISE EXCEPTION 'intent % does not exist', coalesce(intent::text, 'NULL')
 			USING ERRCODE = CASE WHEN intent IS NULL THEN '22004' ELSE '22023' END,

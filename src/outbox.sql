@@ -65,6 +65,7 @@ BEGIN
 		WHERE d.target = idem_dispatch.target AND d.state = 'pending' AND d.send
 			AND d.due_at <= clock_timestamp()
 			AND d.created_by IS DISTINCT FROM pg_current_xact_id_if_assigned()
+			AND @extschema@.idem_tenant_allowed(d.tenant)
 		ORDER BY d.due_at
 		LIMIT n FOR UPDATE SKIP LOCKED
 	)
@@ -85,6 +86,7 @@ BEGIN
 		WHERE d.target = idem_dispatch.target AND d.state IN ('in_flight', 'unknown')
 			AND d.send AND d.lease_until <= clock_timestamp()
 			AND d.first_sent_at + d.resend_safe_for > clock_timestamp()
+			AND @extschema@.idem_tenant_allowed(d.tenant)
 		ORDER BY d.lease_until
 		LIMIT n - taken FOR UPDATE SKIP LOCKED
 	)

@@ -16,17 +16,17 @@ Arguments: none.
 Returns: level: idempotency.durability. standbys_required: so many synchronous standbys a replicated commit waits for; 0 where none is configured, and replicated raises ID503. standbys_connected: so many of them are streaming.
 Errors: none. Tables: none.';
 
-CREATE VIEW idem_overview AS
+CREATE VIEW idem_overview WITH (security_barrier) AS
 SELECT t.operation,
 	   t.processing, t.lapsed, t.released, t.unknown, t.oldest_open,
 	   pg_catalog.clock_timestamp() - t.oldest_open AS oldest_open_age,
 	   t.intents_pending, t.intents_in_flight, t.intents_lapsed,
 	   t.intents_unknown, t.intents_dead, t.oldest_intent,
-	   CASE WHEN t.is_total THEN
+	   CASE WHEN t.is_total AND idem_tenant_allowed(NULL) THEN
 		(SELECT CASE WHEN c.reltuples >= 0 THEN c.reltuples::bigint END
 		 FROM pg_catalog.pg_class c
 		 WHERE c.oid = 'idem_record'::pg_catalog.regclass) END AS records,
-	   CASE WHEN t.is_total THEN
+	   CASE WHEN t.is_total AND idem_tenant_allowed(NULL) THEN
 		(SELECT count(*)
 		 FROM (SELECT FROM idem_record r
 			   WHERE r.completed_at IS NOT NULL
@@ -56,17 +56,20 @@ FROM (
 			   r.lease_until <= pg_catalog.clock_timestamp(), r.created_at
 		FROM idem_record r
 		WHERE r.state IN ('processing', 'unknown', 'released')
+		  AND idem_tenant_allowed(r.tenant)
 		UNION ALL
 		SELECT n.operation, NULL, n.state,
 			   n.lease_until <= pg_catalog.clock_timestamp(), n.created_at
 		FROM idem_intent n
 		WHERE n.state IN ('in_flight', 'unknown')
+		  AND idem_tenant_allowed(n.tenant)
 		UNION ALL
 		SELECT n.operation, NULL,
 			   CASE WHEN n.due_at = 'infinity' THEN 'dead' ELSE 'pending' END,
 			   false, n.created_at
 		FROM idem_intent n
 		WHERE n.state = 'pending' AND n.send
+		  AND idem_tenant_allowed(n.tenant)
 	) AS i
 	GROUP BY GROUPING SETS ((i.operation), ())
 ) AS t

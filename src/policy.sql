@@ -88,6 +88,8 @@ CREATE FUNCTION idem_define(
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 BEGIN ATOMIC
+	/* a policy is every tenant's */
+	SELECT idem_require_every_tenant();
 	/* a version that was used once is not used again, even after a DELETE */
 	WITH defined AS (
 		INSERT INTO idem_policy AS p (version, operation, ttl, lease, max_lease,

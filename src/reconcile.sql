@@ -17,6 +17,7 @@ BEGIN
 		FROM @extschema@.idem_intent d
 		WHERE d.target = idem_reconcile.target AND d.state IN ('in_flight', 'unknown')
 		  AND (d.lease_until IS NULL OR d.lease_until <= clock_timestamp())
+		  AND @extschema@.idem_tenant_allowed(d.tenant)
 		ORDER BY d.lease_until NULLS FIRST
 		LIMIT n FOR UPDATE SKIP LOCKED
 	), lapsed AS (

@@ -26,11 +26,13 @@ DECLARE
 	released CURSOR FOR
 		SELECT r.tenant, r.operation, r.key
 		FROM @extschema@.idem_record r
-		WHERE r.state = 'released' AND r.once_more;
+		WHERE r.state = 'released' AND r.once_more
+		  AND @extschema@.idem_tenant_allowed(r.tenant);
 	lapsed CURSOR (at timestamptz) FOR
 		SELECT r.tenant, r.operation, r.key
 		FROM @extschema@.idem_record r
 		WHERE r.state = 'processing' AND r.lease_until <= at
+		  AND @extschema@.idem_tenant_allowed(r.tenant)
 		ORDER BY r.lease_until;
 	address record;
 	ticket @extschema@.idem_ticket;
@@ -109,8 +111,10 @@ Errors: 22004, 22023, 25006. Tables: writes idem_record, idem_event.';
 /*
  * Everything that needs a hand, with the next call to make.  The clock is
  * read once, in a subquery, so that an index can be searched for its value.
+ * A barrier: no condition of the reader sees a row before its tenant was found
+ * to be allowed.
  */
-CREATE VIEW idem_stuck AS
+CREATE VIEW idem_stuck WITH (security_barrier) AS
 WITH command AS (
 	SELECT r.tenant, r.operation, r.key, r.state, r.created_at AS since, r.reason,
 		   CASE WHEN EXISTS (SELECT FROM idem_intent i
@@ -130,7 +134,7 @@ WITH command AS (
 		   'idem_recover(worker, n, lease), or claim it again'
 	FROM idem_record r
 	WHERE r.state = 'released' AND r.once_more
-)
+), listed AS (
 SELECT c.tenant, c.operation, c.key, NULL::text AS intent, c.state, c.since, c.reason, c.next_call
 FROM command c
 UNION ALL
@@ -155,7 +159,10 @@ SELECT i.tenant, i.operation, i.key, i.name, 'unsent', i.created_at, i.reason,
 FROM idem_intent i
 JOIN idem_record r USING (tenant, operation, key)
 LEFT JOIN command c USING (tenant, operation, key)
-WHERE i.state = 'pending' AND NOT i.send AND i.due_at < 'infinity' AND r.state <> 'processing';
+WHERE i.state = 'pending' AND NOT i.send AND i.due_at < 'infinity' AND r.state <> 'processing'
+)
+SELECT l.* FROM listed l
+WHERE idem_tenant_allowed(l.tenant);
 REVOKE ALL ON TABLE idem_stuck FROM PUBLIC;
 COMMENT ON VIEW idem_stuck IS
-'Every command and intent that needs a hand, and the next call to make: commands that are unknown, lapsed, or released by evidence or a decision; intents whose outcome nobody knows (unknown, lapsed), that were deferred too often (dead), or whose command has no owner who would send them (unsent). Tables: reads idem_record, idem_intent.';
+'Every command and intent that needs a hand, and the next call to make: commands that are unknown, lapsed, or released by evidence or a decision; intents whose outcome nobody knows (unknown, lapsed), that were deferred too often (dead), or whose command has no owner who would send them (unsent). Of the tenants that the session may act on. Tables: reads idem_record, idem_intent.';

@@ -50,10 +50,46 @@ static const struct config_enum_entry durability_options[] = {
 int			idem_max_response_size = RESPONSE_SIZE_DEFAULT_BYTES;
 int			idem_stat_operations = STAT_OPERATIONS_DEFAULT;
 
+char	   *idem_allowed_tenants;
+
+static GucSource allowed_tenants_source;	/* of the last good value */
 static int	ttl_s = TTL_DEFAULT_S;
 static int	wait_ms = WAIT_DEFAULT_MS;
 static int	tombstone_retention_s = RETENTION_DEFAULT_S;
 static int	durability = DURABILITY_LOCAL;
+
+static bool
+check_allowed_tenants(char **value, void **extra, GucSource source)
+{
+	if (!access_check_list(*value))
+		return false;
+	allowed_tenants_source = source;
+	return true;
+}
+
+/*
+ * The server replaces a value from before, malformed or set by somebody who
+ * may not, by the default.  That would allow what was to be forbidden, also by
+ * a value that it had taken the place of: here it allows nothing, until a
+ * better one comes.
+ */
+static void
+define_allowed_tenants(void)
+{
+	bool		before = GetConfigOption(IDEM_ALLOWED_TENANTS, true,
+										 false) != NULL;
+
+	DefineCustomStringVariable(IDEM_ALLOWED_TENANTS,
+							   "Tenants that the session may act on.",
+							   "Names separated by commas, in double quotes where needed. Empty: none. *: every one.",
+							   &idem_allowed_tenants,
+							   IDEM_EVERY_TENANT,
+							   PGC_SUSET, 0,
+							   check_allowed_tenants, NULL, NULL);
+	if (before && allowed_tenants_source == PGC_S_DEFAULT)
+		SetConfigOption(IDEM_ALLOWED_TENANTS, "", PGC_SUSET,
+						PGC_S_DYNAMIC_DEFAULT);
+}
 
 /*
  * Values set before the library was loaded are checked here; the server
@@ -118,6 +154,7 @@ settings_init(void)
 							PGC_POSTMASTER : PGC_SIGHUP, 0,
 							NULL, NULL, NULL);
 
+	define_allowed_tenants();
 	MarkGUCPrefixReserved("idempotency");
 }
 

@@ -137,6 +137,7 @@ PG_FUNCTION_INFO_V1(idem_stat_get);
 Datum
 idem_stat_get(PG_FUNCTION_ARGS)
 {
+	access_require(NULL);
 	require_preload();
 	InitMaterializedSRF(fcinfo, 0);
 	stat_shmem_visit(show, fcinfo->resultinfo);
@@ -154,6 +155,7 @@ PG_FUNCTION_INFO_V1(idem_stat_reset);
 Datum
 idem_stat_reset(PG_FUNCTION_ARGS)
 {
+	access_require(NULL);
 	require_preload();
 	stat_shmem_visit(reset, PG_ARGISNULL(0) ? NULL :
 					 text_to_cstring(PG_GETARG_TEXT_PP(0)));

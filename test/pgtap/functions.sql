@@ -82,6 +82,7 @@ SELECT results_eq(
 	 'body bytea DEFAULT NULL', 'void'),
 	('idem_fingerprint',
 	 'request jsonb, ignore_paths text[] DEFAULT NULL', 'bytea'),
+	('idem_grant', 'role regrole, level text', 'void'),
 	('idem_heartbeat',
 	 'tenant text, operation text, key text, token bigint, '
 	 'lease interval DEFAULT NULL', 'timestamp with time zone'),
@@ -124,6 +125,7 @@ SELECT results_eq(
 	 'body bytea DEFAULT NULL', 'void'),
 	('idem_retry',
 	 'intent uuid, reason text', 'idem_intent'),
+	('idem_revoke', 'role regrole', 'void'),
 	('idem_send',
 	 'intent uuid, worker text, lease interval', 'idem_intent'),
 	('idem_settle',
@@ -152,6 +154,7 @@ SELECT results_eq(
 	('idem_step_done',
 	 'ticket idem_ticket, step text, result json DEFAULT NULL, '
 	 'input jsonb DEFAULT NULL', 'void'),
+	('idem_tenant_allowed', 'tenant text', 'boolean'),
 	('idem_unknown',
 	 'ticket idem_ticket, reason text', 'void')$$,
 	'functions, their arguments and results');
@@ -173,7 +176,8 @@ SELECT results_eq(
 	('idem_history', 's', 'u'),
 	('idem_operation_id', 'i', 's'),
 	('idem_replay', 's', 'u'),
-	('idem_require', 's', 's')$$,
+	('idem_require', 's', 's'),
+	('idem_tenant_allowed', 's', 's')$$,
 	'all are VOLATILE and PARALLEL UNSAFE, but those that only compute or read');
 
 -- a strict claim would answer NULL to a missing key: no protection
@@ -204,7 +208,7 @@ SELECT is_empty(
 	  WHERE code[1] NOT IN ('ID001', 'ID002', 'ID003', 'ID004', 'ID005', 'ID006', 'ID503',
 							'ID208', 'ID404', 'ID409', 'ID410', 'ID422',
 							'ID424', 'ID499', '22004', '22023', '25006',
-							'40P01', '42501', '42883', '42P13', '53200',
+							'40P01', '42501', '42704', '42883', '42P13', '53200',
 							'55000', '55P03', '57014')$$,
 	'comments name documented SQLSTATEs only');
 

@@ -7,6 +7,8 @@ SELECT results_eq(
 	$$SELECT name, vartype, unit, context, boot_val, min_val, max_val
 	  FROM pg_settings WHERE name LIKE 'idempotency.%' ORDER BY name$$,
 	$$VALUES
+	('idempotency.allowed_tenants', 'string', NULL, 'superuser', '*', NULL,
+	 NULL),
 	('idempotency.durability', 'enum', NULL, 'superuser', 'local', NULL, NULL),
 	('idempotency.max_response_size', 'integer', 'B', 'superuser',
 	 '1048576', '0', '268435456'),
