@@ -1,6 +1,19 @@
 -- Installation: into any schema, adopting nothing that was there, leaving the
 -- session as it was.
 \set back :DBNAME
+-- What an attacker could have made before: anything of a name of its own.
+SELECT json_agg(CASE i.type
+		WHEN 'function' THEN format('CREATE FUNCTION "Weird-Schema".%s(%s) RETURNS int LANGUAGE sql AS ''SELECT 1''',
+									proname, oidvectortypes(proargtypes))
+		WHEN 'type' THEN format('CREATE TYPE "Weird-Schema".%s AS (a int)', i.name)
+		WHEN 'sequence' THEN format('CREATE SEQUENCE "Weird-Schema".%s', i.name)
+		WHEN 'view' THEN format('CREATE VIEW "Weird-Schema".%s AS SELECT 1', i.name)
+		ELSE format('CREATE %s "Weird-Schema".%s (a int)', i.type, i.name) END) AS commands
+FROM pg_depend AS d JOIN pg_extension AS e ON d.refobjid = e.oid
+LEFT JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid,
+	 pg_identify_object(d.classid, d.objid, 0) AS i
+WHERE e.extname = 'idempotency' AND d.deptype = 'e' AND i.type <> 'sequence'
+	AND (proargtypes IS NULL OR NOT EXISTS (SELECT FROM unnest(proargtypes) AS t WHERE t >= 16384)) \gset
 CREATE DATABASE regress_idem_install TEMPLATE template0;
 \c regress_idem_install
 CREATE SCHEMA "Weird-Schema";
@@ -17,6 +30,18 @@ CREATE EXTENSION idempotency SCHEMA "Weird-Schema";
 DROP FUNCTION "Weird-Schema".idem_fingerprint(jsonb, text[]);
 SELECT count(*) AS left_over FROM pg_depend AS d JOIN pg_extension AS e ON refobjid = e.oid
 WHERE extname = 'idempotency';
+
+CREATE FUNCTION pg_temp.made_before(command text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE command;
+	CREATE EXTENSION idempotency SCHEMA "Weird-Schema";
+	RAISE SQLSTATE 'ADOPT';
+EXCEPTION WHEN OTHERS THEN
+	RETURN sqlstate || CASE WHEN sqlstate IN ('42P07', '42723', '42710') THEN '' ELSE ' ' || sqlerrm END;
+END
+$$;
+SELECT made AS code, count(*) > 1 AS many
+FROM json_array_elements_text(:'commands') AS command, pg_temp.made_before(command) AS made GROUP BY 1 ORDER BY 1;
 
 -- Tables of the same names elsewhere are nobody's business.
 CREATE TABLE public.idem_record (a int);
