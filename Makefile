@@ -6,14 +6,15 @@ MODULE_big = idempotency
 OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
 	src/paths.o src/fingerprint.o src/access.o src/address.o src/catalog.o \
 	src/durability.o src/ticket.o src/writer.o src/record_row.o src/record.o \
-	src/pending.o src/policy.o src/answer.o src/claim.o src/complete.o src/replay.o \
+	src/pending.o src/policy.o src/answer.o src/attempt.o src/claim.o src/complete.o src/replay.o \
 	src/execute.o src/batch.o src/event.o src/adopt.o src/intent.o src/recover.o \
-	src/internal.o src/owner.o src/stat.o src/stat_shmem.o src/guard.o
+	src/internal.o src/owner.o src/stat.o src/stat_shmem.o src/guard.o \
+	src/expire.o src/maintain.o
 
 # The install script is joined from these, in this order.
 ROOMS = access ticket record guard policy fingerprint claim complete replay \
 	execute batch event adopt step intent outbox reconcile recover history \
-	stat overview grant
+	expire maintain stat overview grant
 
 home := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 control := $(home)/$(EXTENSION).control
@@ -47,7 +48,7 @@ NO_LOCALE = 1
 
 # These install what they need, the server's development files included, so
 # they stand before PGXS and work without it.
-scripts = test torture matrix demo bench format check-format
+scripts = test torture matrix demo bench bench-expiry format check-format
 .PHONY: $(scripts)
 all:
 test:
@@ -60,6 +61,8 @@ demo:
 	$(home)/examples/demo/run
 bench:
 	$(home)/bench/run
+bench-expiry:
+	$(home)/bench/expiry
 format:
 	$(home)/test/format
 check-format:

@@ -40,9 +40,9 @@ SELECT outcome FROM idem_claim('t', 'states', 'lapsed', guard => 'lapsed', lease
 SELECT idem_release(idem_claim('t', 'states', 'released', guard => 'released', lease => '1 hour'));
 SELECT idem_unknown(idem_claim('t', 'states', 'unknown', guard => 'unknown', lease => '1 hour'), 'why');
 SELECT idem_complete(idem_claim('t', 'states', 'succeeded', guard => 'succeeded'), '"r"', resource => 'r');
-SELECT idem_complete(idem_claim('t', 'states', 'expired', guard => 'expired', ttl => '1 microsecond'), '"r"', resource => 'r');
 SELECT idem_complete(idem_claim('t', 'states', 'swept', guard => 'swept', ttl => '1 microsecond'), '"r"', resource => 'r');
-UPDATE idem_record SET response = NULL WHERE operation = 'states' AND key = 'swept';
+SELECT swept > 0 AS swept FROM idem_sweep(10000);
+SELECT idem_complete(idem_claim('t', 'states', 'expired', guard => 'expired', ttl => '1 microsecond'), '"r"', resource => 'r');
 SELECT idem_fail(idem_claim('t', 'states', 'failed', guard => 'failed'), '"no"');
 SELECT idem_release(idem_claim('t', 'states', 'cancelled', guard => 'cancelled', lease => '1 hour'));
 SELECT outcome FROM idem_cancel('t', 'states', 'cancelled', 'why');

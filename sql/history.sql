@@ -172,7 +172,7 @@ SELECT outcome FROM idem_claim('t', 'history told', 'k', '"secret"', lease => '1
 SELECT token FROM idem_reconcile('history told', 'auditor', 1, '1 hour') \gset
 SELECT state FROM idem_settle(:'pay', :token, 'happened', '"secret"', '"secret"');
 BEGIN;
-SELECT idem_complete(idem_claim('t', 'history told', 'k', '"secret"', owner => 'third'), '"secret"', 200, 'secret', '"secret"', 'secret');
+SELECT idem_complete(idem_claim('t', 'history told', 'k', '"secret"', owner => 'third', ttl => '1 us'), '"secret"', 200, 'secret', '"secret"', 'secret');
 COMMIT;
 CREATE TEMP VIEW life AS
 SELECT attempt, what, name, from_state, to_state, CASE actor WHEN session_user THEN 'login role' ELSE actor END AS actor, reason
@@ -180,7 +180,8 @@ FROM idem_history('t', 'history told', 'k');
 SELECT * FROM life WHERE name IS DISTINCT FROM 'mail';
 SELECT attempt, what, name, from_state, to_state FROM life WHERE name = 'mail';
 CREATE TEMP TABLE before AS SELECT * FROM idem_history('t', 'history told', 'k');
-UPDATE idem_record SET code = NULL, response = NULL, headers = NULL, body = NULL, request = NULL WHERE operation = 'history told';
+SELECT swept > 0 AS swept FROM idem_sweep(10000);
+SELECT response IS NULL AS swept FROM idem_record WHERE operation = 'history told' AND key = 'k';
 (TABLE before EXCEPT SELECT * FROM idem_history('t', 'history told', 'k'))
 UNION ALL (SELECT * FROM idem_history('t', 'history told', 'k') EXCEPT TABLE before);
 

@@ -5,6 +5,8 @@
 SELECT json_agg(CASE i.type
 		WHEN 'function' THEN format('CREATE FUNCTION "Weird-Schema".%s(%s) RETURNS int LANGUAGE sql AS ''SELECT 1''',
 									proname, oidvectortypes(proargtypes))
+		WHEN 'procedure' THEN format('CREATE PROCEDURE "Weird-Schema".%s(%s) LANGUAGE sql AS ''SELECT 1''',
+									 proname, oidvectortypes(proargtypes))
 		WHEN 'type' THEN format('CREATE TYPE "Weird-Schema".%s AS (a int)', i.name)
 		WHEN 'sequence' THEN format('CREATE SEQUENCE "Weird-Schema".%s', i.name)
 		WHEN 'view' THEN format('CREATE VIEW "Weird-Schema".%s AS SELECT 1', i.name)

@@ -9,7 +9,7 @@ CREATE ROLE regress_idem_app;
 SELECT idem_complete(idem_claim('t', 'privileges', 'done', '1'), '"done"');
 CREATE TEMP TABLE command AS
 SELECT oid::regprocedure::text AS name,
-	   format('SELECT %s(%s)', oid::regproc,
+	   format('%s %s(%s)', CASE prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, oid::regproc,
 			  (SELECT string_agg(format('NULL::%s', t::regtype), ', ' ORDER BY n)
 			   FROM unnest(proargtypes) WITH ORDINALITY AS a(t, n))) AS command
 FROM pg_proc WHERE oid IN (

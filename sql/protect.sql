@@ -57,19 +57,18 @@ WHERE key <> state AND NOT (key = 'released' AND state IN ('processing', 'unknow
 GROUP BY key ORDER BY key;
 ROLLBACK;
 
--- No change, and a legal one, are accepted: sweeping an answer that has
--- expired, and handing a released record out again.
+-- No change, and a legal one, are accepted: handing a released record out
+-- again.
 UPDATE idem_record SET code = code WHERE operation = 'protect' AND state <> 'unknown';
 SELECT md5(string_agg(r::text, '' ORDER BY key)) = :'before_rows' AS unchanged
 FROM idem_record AS r WHERE operation = 'protect';
 BEGIN;
-UPDATE idem_record SET code = NULL, response = NULL, headers = NULL, body = NULL
-WHERE operation = 'protect' AND key = 'expired';
 UPDATE idem_record SET state = 'processing', lease_until = now(), attempt = 2, token = 5
 WHERE operation = 'protect' AND key = 'released';
 ROLLBACK;
-SELECT pg_temp.code_of($$UPDATE idem_record SET resource = NULL WHERE operation = 'protect' AND key = 'expired'$$) AS resource,
-	   pg_temp.code_of($$UPDATE idem_record SET response = NULL WHERE operation = 'protect' AND key = 'succeeded'$$) AS too_early;
+-- Sweeping and purging is for idem_sweep alone.
+SELECT pg_temp.code_of($$UPDATE idem_record SET response = NULL WHERE operation = 'protect' AND key = 'expired'$$) AS sweep,
+	   pg_temp.code_of($$DELETE FROM idem_record WHERE operation = 'protect' AND key = 'expired'$$) AS purge;
 
 -- Rows without meaning cannot be inserted either.
 CREATE FUNCTION pg_temp.insert(change jsonb) RETURNS text LANGUAGE sql AS $$

@@ -11,7 +11,7 @@ CREATE TEMP TABLE before AS SELECT * FROM idem_event WHERE operation = 'trail pr
 -- A role that may call every function.
 DO $$
 BEGIN
-	EXECUTE (SELECT string_agg(format('GRANT EXECUTE ON FUNCTION %s TO regress_idem_trail', objid::regprocedure), ';')
+	EXECUTE (SELECT string_agg(format('GRANT EXECUTE ON ROUTINE %s TO regress_idem_trail', objid::regprocedure), ';')
 			 FROM pg_depend JOIN pg_extension AS e ON refobjid = e.oid
 			 WHERE extname = 'idempotency' AND classid = 'pg_proc'::regclass AND deptype = 'e');
 END $$;

@@ -39,8 +39,8 @@ is_elsewhere(TupleTableSlot *slot)
  * save nothing.  It is read as it is now, in every isolation level; without a
  * snapshot, since one would take predicate locks under SERIALIZABLE.
  */
-static bool
-is_copy(void)
+bool
+adopt_is_copy(void)
 {
 	Relation	rel = table_open(catalog_get()->origin, AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
@@ -62,7 +62,7 @@ is_copy(void)
 void
 adopt_require(const IdemAddress *address)
 {
-	if (!is_copy())
+	if (!adopt_is_copy())
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_IDEM_COPY),
@@ -76,7 +76,7 @@ PG_FUNCTION_INFO_V1(idem_is_copy);
 Datum
 idem_is_copy(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(is_copy());
+	PG_RETURN_BOOL(adopt_is_copy());
 }
 
 PG_FUNCTION_INFO_V1(idem_require_adopted);

@@ -37,7 +37,8 @@ forget_catalog(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == catalog.record ||
 		relid == catalog.policy || relid == catalog.event ||
-		relid == catalog.intent || relid == catalog.origin)
+		relid == catalog.intent || relid == catalog.step ||
+		relid == catalog.origin)
 		catalog_valid = false;
 }
 
@@ -116,8 +117,13 @@ catalog_get(void)
 	found.record = get_relname_relid("idem_record", schema);
 	found.record_open = get_relname_relid("idem_record_open", schema);
 	found.record_guard = get_relname_relid("idem_record_guard", schema);
+	found.record_expiring = get_relname_relid("idem_record_expiring", schema);
+	found.record_tombstone = get_relname_relid("idem_record_tombstone",
+											   schema);
 	found.policy = get_relname_relid("idem_policy", schema);
 	found.event = get_relname_relid("idem_event", schema);
+	found.event_address = get_relname_relid("idem_event_address", schema);
+	found.step = get_relname_relid("idem_step", schema);
 	found.intent = get_relname_relid("idem_intent", schema);
 	found.intent_address = get_relname_relid("idem_intent_address", schema);
 	found.origin = get_relname_relid("idem_origin", schema);

@@ -22,7 +22,7 @@ SELECT pg_catalog.pg_extension_config_dump('idem_event', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_event_id_seq', '');
 
 COMMENT ON TABLE idem_event IS
-'The trail: every transition of a command or an intent that its row does not prove by itself. Written by the idem_ functions only.';
+'The trail: every transition of a command or an intent that its row does not prove by itself. Written by the idem_ functions only; a purge removes it with its command.';
 COMMENT ON COLUMN idem_event.id IS 'order of writing within a session';
 COMMENT ON COLUMN idem_event.at IS 'when';
 COMMENT ON COLUMN idem_event.attempt IS 'attempt of the command that is affected';

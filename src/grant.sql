@@ -20,12 +20,12 @@ BEGIN ATOMIC
 		idem_dispatch, idem_reconcile, idem_settle, idem_recover
 	}'),
 	('monitor', '{}', '{
-		idem_stuck, idem_overview, idem_durability, idem_stat, idem_stat_get,
-		idem_tenant_allowed
+		idem_stuck, idem_overview, idem_durability, idem_progress, idem_stat,
+		idem_stat_get, idem_tenant_allowed
 	}'),
 	('operator', '{client, worker, monitor}', '{
 		idem_resolve, idem_cancel, idem_retry, idem_define, idem_adopt,
-		idem_stat_reset, idem_history
+		idem_stat_reset, idem_history, idem_sweep, idem_maintain
 	}');
 END;
 REVOKE ALL ON FUNCTION idem_levels() FROM PUBLIC;

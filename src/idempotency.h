@@ -35,6 +35,7 @@ extern PGDLLIMPORT char *idem_allowed_tenants;
 extern void settings_init(void);
 extern int64 settings_ttl_us(void);
 extern int64 settings_wait_us(void);
+extern int64 settings_retention_us(void);
 extern bool settings_replicated(void);
 
 /*
@@ -83,8 +84,12 @@ typedef struct IdemCatalog
 	Oid			record;			/* table idem_record */
 	Oid			record_open;	/* its partial index of open ones */
 	Oid			record_guard;	/* its partial index of guards */
+	Oid			record_expiring;	/* its partial index of what to sweep */
+	Oid			record_tombstone;	/* its partial index of what is swept */
 	Oid			policy;			/* table idem_policy */
 	Oid			event;			/* table idem_event */
+	Oid			event_address;	/* its index by address */
+	Oid			step;			/* table idem_step */
 	Oid			intent;			/* table idem_intent */
 	Oid			intent_address; /* its index by address */
 	Oid			origin;			/* table idem_origin */
@@ -119,6 +124,7 @@ extern void event_write_at(const IdemAddress *address, TimestampTz at,
 /*
  * adopt.c: copies of a database.
  */
+extern bool adopt_is_copy(void);
 extern void adopt_require(const IdemAddress *address);
 
 /*
@@ -168,6 +174,7 @@ extern IdemState response_read(HeapTupleHeader row, IdemResult *result);
 typedef struct IdemPolicy
 {
 	int64		ttl_us;			/* 0: the setting */
+	int64		retention_us;	/* 0: the setting */
 	int64		lease_us;		/* 0: atomic */
 	int64		max_lease_us;	/* 0: no limit but the general one */
 	int64		wait_us;		/* -1: the setting */
@@ -182,6 +189,7 @@ extern const int policy_columns;
 extern void policy_init(void);
 extern void policy_get(text *operation, IdemPolicy *policy);
 extern int64 policy_ttl_us(const IdemPolicy *policy, int64 asked_us);
+extern int64 policy_retention_us(const IdemPolicy *policy);
 extern int64 policy_lease_us(const IdemPolicy *policy, const Interval *asked);
 extern int64 policy_wait_us(const IdemPolicy *policy, const Interval *asked);
 
@@ -229,11 +237,17 @@ extern void claim_set_options(IdemClaim *claim, FunctionCallInfo fcinfo,
 extern void claim_set_request(IdemClaim *claim, NullableDatum request,
 							  NullableDatum fingerprint,
 							  NullableDatum guard);
-extern bool claim_grant(IdemTable *table, const IdemClaim *claim,
-						IdemRecord *record, IdemTicket *ticket);
 extern int64 claim_token(void);
 extern bool claim_take(IdemTable *table, IdemClaim *claim,
 					   IdemTicket *ticket);
+
+/*
+ * attempt.c: the next attempt of a command.
+ */
+extern bool attempt_give_up(IdemTable *table, const IdemClaim *claim,
+							IdemRecord *record, IdemTicket *ticket);
+extern bool attempt_grant(IdemTable *table, const IdemClaim *claim,
+						  IdemRecord *record, IdemTicket *ticket);
 
 /*
  * guard.c: business uniqueness next to the key.

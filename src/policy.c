@@ -96,8 +96,9 @@ policy_from_row(IdemPolicy *policy, const Datum *values, const bool *isnull)
 	policy->lease_us = read_duration(values, isnull, COL_LEASE, "lease");
 	policy->max_lease_us = read_duration(values, isnull, COL_MAX_LEASE,
 										 "max_lease");
-	(void) read_duration(values, isnull, COL_TOMBSTONE_RETENTION,
-						 "tombstone_retention");
+	policy->retention_us = read_duration(values, isnull,
+										 COL_TOMBSTONE_RETENTION,
+										 "tombstone_retention");
 	policy->wait_us = isnull[COL_WAIT] ? -1 :
 		duration_wait_us("wait", DatumGetIntervalP(values[COL_WAIT]));
 	policy->max_attempts = isnull[COL_MAX_ATTEMPTS] ? 0 :
@@ -208,6 +209,16 @@ policy_ttl_us(const IdemPolicy *policy, int64 asked_us)
 {
 	return asked_us != 0 ? asked_us :
 		policy->ttl_us != 0 ? policy->ttl_us : settings_ttl_us();
+}
+
+/*
+ * How long a tombstone is kept after it has expired; -1: for ever.
+ */
+int64
+policy_retention_us(const IdemPolicy *policy)
+{
+	return policy->retention_us != 0 ? policy->retention_us :
+		settings_retention_us();
 }
 
 /*

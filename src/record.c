@@ -166,12 +166,18 @@ static void
 fill_new_row(IdemTable *table, const IdemAddress *address,
 			 const IdemRecord *record)
 {
+	const IdemCatalog *catalog = catalog_get();
+	bool		terminal = state_is_terminal(record->state);
+	bool		payload = record_has_payload(record);
 	TupleTableSlot *slot;
 
 	writer_open(&table->writer, table->rel);
-	writer_skip(&table->writer, catalog_get()->record_open,
-				state_is_terminal(record->state));
-	writer_skip(&table->writer, catalog_get()->record_guard,
+	writer_skip(&table->writer, catalog->record_open, terminal);
+	writer_skip(&table->writer, catalog->record_expiring,
+				!terminal || !payload);
+	writer_skip(&table->writer, catalog->record_tombstone,
+				!terminal || payload);
+	writer_skip(&table->writer, catalog->record_guard,
 				record->guard == NULL || !state_holds_guard(record->state));
 	slot = table->writer.slot;
 	ExecClearTuple(slot);
@@ -230,6 +236,17 @@ record_update(IdemTable *table, const IdemAddress *address,
 {
 	guard_lock_to_write(address, record);
 	write_row(table, address, record, false);
+}
+
+/*
+ * Deletes the row that the last probe found.
+ */
+void
+record_delete(IdemTable *table, const IdemRecord *record)
+{
+	ItemPointerData tid = record->tid;
+
+	simple_table_tuple_delete(table->rel, &tid, SnapshotSelf);
 }
 
 /*

@@ -106,6 +106,7 @@ extern void record_insert(IdemTable *table, const IdemAddress *address,
 						  const IdemRecord *record);
 extern void record_update(IdemTable *table, const IdemAddress *address,
 						  const IdemRecord *record);
+extern void record_delete(IdemTable *table, const IdemRecord *record);
 extern void record_close(IdemTable *table);
 extern void record_clear(IdemRecord *record);
 extern bool record_same_result(const IdemResult *a, const IdemResult *b);

@@ -176,6 +176,23 @@ put_nullable(Datum *values, bool *isnull, int column, NullableDatum value)
 	isnull[column] = value.isnull;
 }
 
+/*
+ * For those who walk through the table.
+ */
+void
+record_from_slot(IdemRecord *record, IdemAddress *address,
+				 TupleTableSlot *slot)
+{
+	Datum	   *values;
+
+	slot_getallattrs(slot);
+	values = slot->tts_values;
+	record_from_row(record, values, slot->tts_isnull);
+	address_set(address, DatumGetTextPP(values[COL_TENANT]),
+				DatumGetTextPP(values[COL_OPERATION]),
+				DatumGetTextPP(values[COL_KEY]));
+}
+
 void
 record_to_row(const IdemAddress *address, const IdemRecord *record,
 			  Datum *values, bool *isnull)
@@ -236,6 +253,27 @@ record_same_result(const IdemResult *a, const IdemResult *b)
 		same_value(a->body, b->body, -1);
 }
 
+/*
+ * Is there anything that expiry drops?  The indexes of expire.sql ask the
+ * same.
+ */
+bool
+record_has_payload(const IdemRecord *record)
+{
+	return !record->result.response.isnull ||
+		!record->result.headers.isnull || !record->result.body.isnull ||
+		!record->request.isnull;
+}
+
+void
+record_drop_payload(IdemRecord *record)
+{
+	record->result.response = null_datum();
+	record->result.headers = null_datum();
+	record->result.body = null_datum();
+	record->request = null_datum();
+}
+
 static void
 refuse_change(const char *what, const char *detail)
 {
@@ -247,8 +285,7 @@ refuse_change(const char *what, const char *detail)
 }
 
 /*
- * The columns that never change (a guard: once it is there), and what a
- * terminal record may lose once it has expired.
+ * The columns that never change (a guard: once it is there).
  */
 static void
 check_columns(TupleDesc desc, const IdemRecord *old, const Datum *old_values,
@@ -256,8 +293,6 @@ check_columns(TupleDesc desc, const IdemRecord *old, const Datum *old_values,
 			  const bool *new_isnull)
 {
 	bool		terminal = state_is_terminal(old->state);
-	bool		expired = terminal &&
-	GetCurrentTimestamp() >= old->expires_at;
 
 	for (int i = 0; i < RECORD_COLUMNS; i++)
 	{
@@ -265,11 +300,8 @@ check_columns(TupleDesc desc, const IdemRecord *old, const Datum *old_values,
 		bool		frozen = terminal || i == COL_CREATED_AT ||
 		i == COL_TENANT || i == COL_OPERATION || i == COL_KEY ||
 		i == COL_FINGERPRINT || (i == COL_GUARD && !old_isnull[i]);
-		bool		swept = expired && new_isnull[i] &&
-		(i == COL_CODE || i == COL_RESPONSE || i == COL_HEADERS ||
-		 i == COL_BODY || i == COL_REQUEST);
 
-		if (!frozen || swept || (old_isnull[i] && new_isnull[i]))
+		if (!frozen || (old_isnull[i] && new_isnull[i]))
 			continue;
 		if (old_isnull[i] || new_isnull[i] ||
 			!datum_image_eq(old_values[i], new_values[i], att->attbyval,

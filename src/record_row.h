@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * record_row.h
- *		A record as the columns of idem_record; for record.c alone.
+ *		A record as the columns of idem_record; for record.c, and those who walk
+ *		through the table.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,5 +17,9 @@ extern void record_to_row(const IdemAddress *address,
 						  const IdemRecord *record, Datum *values,
 						  bool *isnull);
 extern text *record_row_key(const Datum *values);
+extern void record_from_slot(IdemRecord *record, IdemAddress *address,
+							 TupleTableSlot *slot);
+extern bool record_has_payload(const IdemRecord *record);
+extern void record_drop_payload(IdemRecord *record);
 
 #endif							/* IDEM_RECORD_ROW_H */

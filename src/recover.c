@@ -74,7 +74,7 @@ idem_recover_one(PG_FUNCTION_ARGS)
 		claim.lease_us = Min(claim.lease_us, claim.policy.max_lease_us);
 	claim.request = null_datum();
 	claim.ttl_us = record.ttl_us;	/* as its first owner asked */
-	if (!claim_grant(&table, &claim, &record, &ticket))
+	if (!attempt_grant(&table, &claim, &record, &ticket))
 	{
 		record_close(&table);
 		address_unlock(&claim.address);

@@ -170,6 +170,16 @@ settings_wait_us(void)
 	return (int64) wait_ms * 1000;
 }
 
+/*
+ * -1: for ever.
+ */
+int64
+settings_retention_us(void)
+{
+	return tombstone_retention_s < 0 ? -1 :
+		(int64) tombstone_retention_s * USECS_PER_SEC;
+}
+
 bool
 settings_replicated(void)
 {

@@ -100,6 +100,9 @@ SELECT results_eq(
 	 'ticket idem_ticket, name text, target text, '
 	 'request jsonb DEFAULT NULL, send boolean DEFAULT false, '
 	 'resend_safe_for interval DEFAULT NULL', 'idem_intent'),
+	('idem_maintain',
+	 'IN max_time interval DEFAULT ''00:10:00''::interval, '
+	 'IN batch integer DEFAULT 1000', NULL),
 	('idem_operation_id',
 	 'tenant text, operation text, key text, name text', 'uuid'),
 	('idem_reconcile',
@@ -154,6 +157,9 @@ SELECT results_eq(
 	('idem_step_done',
 	 'ticket idem_ticket, step text, result json DEFAULT NULL, '
 	 'input jsonb DEFAULT NULL', 'void'),
+	('idem_sweep',
+	 'n integer DEFAULT 1000, OUT swept integer, OUT purged integer, '
+	 'OUT more boolean', 'record'),
 	('idem_tenant_allowed', 'tenant text', 'boolean'),
 	('idem_unknown',
 	 'ticket idem_ticket, reason text', 'void')$$,
@@ -207,7 +213,7 @@ SELECT is_empty(
 					 '\m(ID\d{3}|\d{2}[0-9P]\d{2})\M', 'g') AS code
 	  WHERE code[1] NOT IN ('ID001', 'ID002', 'ID003', 'ID004', 'ID005', 'ID006', 'ID503',
 							'ID208', 'ID404', 'ID409', 'ID410', 'ID422',
-							'ID424', 'ID499', '22004', '22023', '25006',
+							'ID424', 'ID499', '22004', '22023', '25001', '25006',
 							'40P01', '42501', '42704', '42883', '42P13', '53200',
 							'55000', '55P03', '57014')$$,
 	'comments name documented SQLSTATEs only');

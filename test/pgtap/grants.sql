@@ -22,8 +22,8 @@ AND NOT EXISTS (SELECT FROM pg_depend i
 
 SELECT results_eq(
 	'SELECT type, count(*) FROM pg_temp.members GROUP BY type ORDER BY type',
-	$$VALUES ('function', 67::bigint), ('table', 7),
-		  ('type', 2), ('view', 3)$$,
+	$$VALUES ('function', 68::bigint), ('procedure', 1), ('table', 7),
+		  ('type', 2), ('view', 4)$$,
 	'the extension has types, functions and tables only');
 SELECT is_empty(
 	$$SELECT identity FROM pg_temp.members

@@ -45,6 +45,10 @@ for (
 	[ takeover => q{idem_complete(idem_claim('t', 'o', 'taken over'), '"t"')} ],
 	[ policy => q{idem_define('o', ttl => '1 day')} ],
 	[ 'policy, changed' => q{idem_define('o', ttl => '2 days')} ],
+	[ expired => q{idem_complete(idem_claim('t', 'o', 'expired', ttl => '1 us'), '"e"')} ],
+	[ 'policy that forgets' => q{idem_define('gone', ttl => '1 us', tombstone_retention => '1 us')} ],
+	[ 'what is forgotten' => q{idem_complete(idem_claim('t', 'gone', 'k'))} ],
+	[ 'sweep and purge' => q{idem_sweep()} ],
 	[ 'replay' => q{idem_replay('t', 'o', 'atomic', '1')} ])
 {
 	my ($what, $sql) = @$_;
@@ -66,11 +70,15 @@ ok($answers eq $publisher->safe_psql('postgres', $all),
 like($answers, qr/claimed again/, 'with the trail');
 like($answers, qr/\nreplay\|"r"\nreplay\|"before"$/, 'and replays it');
 
+is($subscriber->safe_psql('postgres', q{
+		SELECT response IS NULL, (SELECT count(*) FROM idem_record WHERE operation = 'gone')
+		FROM idem_record WHERE key = 'expired'}), 't|0', 'what is swept and purged is so there, too');
+
 # A session that had no policy follows the one that arrived.
 my $session = session($subscriber);
 is($session->query_safe(q{SELECT count(*) FROM idem_policy;
 		SELECT outcome FROM idem_replay('t', 'other', 'k')}),
-	"1\nabsent", 'a session of the subscriber reads the policies');
+	"2\nabsent", 'a session of the subscriber reads the policies');
 $publisher->safe_psql('postgres',
 	q{SELECT idem_define('other', max_lease => '1 minute')});
 $publisher->wait_for_catchup('s');

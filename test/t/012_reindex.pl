@@ -87,7 +87,7 @@ is($node->safe_psql('postgres', q{
 	0, 'and the index finds them all');
 is($node->safe_psql('postgres', q{
 		SELECT count(*) FROM pg_index
-		WHERE indrelid = 'idem_record'::regclass}), 3, 'no index is left over');
+		WHERE indrelid = 'idem_record'::regclass}), 5, 'no index is left over');
 
 $session->quit;
 done_testing();

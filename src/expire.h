@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * expire.h
+ *		A pass over expired records; for maintain.c, which calls it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef IDEM_EXPIRE_H
+#define IDEM_EXPIRE_H
+
+#include "idempotency.h"
+
+typedef struct IdemExpiry
+{
+	MemoryContext context;
+	TimestampTz now;			/* of the whole pass */
+	TimestampTz swept_to;		/* where it is in the one index */
+	text	   *operation;		/* and in the other; NULL: at its start */
+	TimestampTz purged_to;
+} IdemExpiry;
+
+extern void expire_begin(IdemExpiry *pass);
+extern int	expire_sweep(IdemExpiry *pass, int limit);
+extern int	expire_purge(IdemExpiry *pass, int limit);
+extern int64 expire_backlog(int64 limit);
+
+#endif							/* IDEM_EXPIRE_H */
