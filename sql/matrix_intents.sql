@@ -2,12 +2,12 @@
 --
 -- Each cell is rolled back.  It shows the state of the intent that was
 -- returned, or nothing, or the SQLSTATE that refused; a star says that the
--- stored row has changed.
+-- stored row has changed.  Who has spoken asks with the token he had.
 
 -- Leads an intent into a state.  "safe": it may be sent again for an hour.
 CREATE PROCEDURE pg_temp.reach(wanted text) LANGUAGE plpgsql AS $$
 DECLARE
-	state CONSTANT text := replace(wanted, ', safe', '');
+	state CONSTANT text := replace(wanted, ', safe', '');	-- without the window
 	intent idem_intent;
 BEGIN
 	intent := idem_intend(idem_claim('t', 'intent matrix', wanted, lease => '1 h'), 'i', wanted, send => true,
@@ -25,10 +25,18 @@ BEGIN
 	WHEN 'rejected' THEN
 		PERFORM idem_reject(intent.operation_id, intent.token, 'no', '1');
 	WHEN 'unknown' THEN
+		IF state = 'unknown, deferred' THEN
+			intent := idem_send(intent.operation_id, 'w', '1 h');
+			PERFORM idem_defer(intent.operation_id, intent.token, 'busy');
+			RETURN;
+		END IF;
 		intent := idem_reconcile(wanted, 'r', 1, CASE state WHEN 'unknown, asked' THEN interval '1 h' ELSE '1 us' END);
 		IF state = 'unknown, free' THEN
-			PERFORM idem_settle(intent.operation_id, intent.token, 'unclear', '1');
+			PERFORM idem_settle(intent.operation_id, intent.token, 'unclear', '1', '1');
 		END IF;
+	WHEN 'absent', 'happened' THEN
+		intent := idem_reconcile(wanted, 'r', 1, '1 us');
+		PERFORM idem_settle(intent.operation_id, intent.token, state, '1', '1');
 	ELSE
 		NULL;
 	END CASE;
@@ -68,7 +76,7 @@ BEGIN
 	SELECT -count(*) INTO events FROM idem_event WHERE operation = 'intent matrix' AND key = wanted;
 	BEGIN
 		BEGIN
-			result := pg_temp.ask(call, before, coalesce(wrong_token, before.token));
+			result := pg_temp.ask(call, before, coalesce(wrong_token, before.token, before.past_token));
 		EXCEPTION WHEN OTHERS THEN
 			result := sqlstate;
 		END;
@@ -87,7 +95,7 @@ END $$;
 
 CREATE TEMP TABLE states AS SELECT * FROM unnest(ARRAY['pending', 'deferred', 'in flight', 'late', 'late, safe',
 	'confirmed', 'confirmed, safe', 'rejected', 'rejected, safe', 'unknown, asked', 'unknown, asked, safe',
-	'unknown, late', 'unknown, late, safe', 'unknown, free', 'unknown, free, safe']) WITH ORDINALITY AS s (state, n);
+	'unknown, late', 'unknown, late, safe', 'unknown, free', 'unknown, free, safe', 'unknown, deferred, safe', 'absent', 'absent, safe', 'happened']) WITH ORDINALITY AS s (state, n);
 CREATE TEMP TABLE calls AS SELECT unnest(ARRAY['intend', 'send', 'dispatch', 'confirm', 'reject', 'defer', 'retry',
 	'reconcile', 'happened', 'absent', 'unclear']) AS call;
 \set ECHO none
@@ -116,8 +124,11 @@ SELECT state, call, token, cell.result
 FROM states, calls, unnest('{0,-1,42}'::bigint[]) AS token, pg_temp.cell(state, call, token) AS cell
 WHERE call IN ('confirm', 'reject', 'defer', 'happened', 'absent', 'unclear') AND cell.result <> 'ID002';
 
--- What changes nothing is no event; what leads into another state is one, and
--- so is a verdict or a retry that does not.
+-- What changes nothing is no event.  Each change is one, but for what the row
+-- proves: that it was noted, first sent, confirmed.  Nor is asking about what
+-- is unknown already.
 SELECT state, call, result, events FROM cells WHERE events <> 0 AND moved IS NULL;
-SELECT state, call, result, events FROM cells
-WHERE events <> 1 AND moved <> 'in_flight' AND NOT (call = 'reconcile' AND state LIKE 'unknown%');
+SELECT call, moved, events, string_agg(state, '; ' ORDER BY n) AS states FROM cells
+WHERE moved IS NOT NULL GROUP BY call, moved, events ORDER BY call, moved, events;
+SELECT count(*) AS events, count(*) FILTER (WHERE attempt = 1) AS with_attempt
+FROM idem_event WHERE operation = 'intent matrix';

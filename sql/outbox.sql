@@ -74,7 +74,7 @@ FROM unnest(ARRAY['idem_confirm(%L, %L)', 'idem_reject(%L, %L, ''no'')',
 	 unnest(ARRAY[NULL, 0, -1, :one, :two]) AS token ORDER BY call;
 
 -- defer: not due yet, and no obstacle to what came after it.
-SELECT state, tries, token, lease_until, reason, first_sent_at, due_at > clock_timestamp() AS later
+SELECT state, tries, token, lease_until, reason, doubt_since, due_at > clock_timestamp() AS later
 FROM idem_defer(pg_temp.id('three'), :three, 'busy');
 SELECT state FROM idem_intend(:'ticket', 'four', 'queue', send => true);
 SELECT name FROM idem_dispatch('queue', 'w1', 10, '1 hour');
@@ -115,15 +115,15 @@ SELECT state FROM idem_confirm(:'operation_id', :token);
 
 -- Within resend_safe_for it goes out again, with the same operation id and a
 -- new token; the late mark of the first worker is refused (case 24).
-SELECT operation_id, first_sent_at FROM idem_intend(:'ticket', 'safe', 'safe queue', send => true,
+SELECT operation_id FROM idem_intend(:'ticket', 'safe', 'safe queue', send => true,
 	resend_safe_for => '1 day') \gset
-SELECT token, first_sent_at FROM idem_dispatch('safe queue', 'w1', 1, '1 us') \gset old_
+SELECT token, doubt_since FROM idem_dispatch('safe queue', 'w1', 1, '1 us') \gset old_
 SELECT operation_id = :'operation_id' AS same_id, state, tries, worker, token <> :old_token AS new_token,
-	   first_sent_at = :'old_first_sent_at' AS same_window
+	   doubt_since = :'old_doubt_since' AS same_window
 FROM idem_dispatch('safe queue', 'w2', 1, '1 us');
 SELECT call, pg_temp.code_of(format('SELECT ' || call, :'operation_id', :old_token))
 FROM unnest(ARRAY['idem_confirm(%L, %s)', 'idem_reject(%L, %s, ''no'')', 'idem_defer(%L, %s, ''no'')']) AS call;
-SELECT state, tries, worker, first_sent_at = :'old_first_sent_at' AS same_window
+SELECT state, tries, worker, doubt_since = :'old_doubt_since' AS same_window
 FROM idem_send(:'operation_id', 'w3', '1 hour');
 SELECT count(*) AS taken FROM idem_dispatch('safe queue', 'w4', 10, '1 hour');
 

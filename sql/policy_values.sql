@@ -25,13 +25,19 @@ CALL pg_temp.refused($$SELECT idem_define('values', steps => '{a," "}')$$);
 CALL pg_temp.refused($$SELECT idem_define('values', steps => ARRAY[repeat('x', 129)])$$);
 CALL pg_temp.refused($$SELECT idem_define('values', steps => '{{a},{b}}')$$);
 CALL pg_temp.refused($$SELECT idem_define('values', steps => '{}')$$);
+CALL pg_temp.refused($$SELECT idem_define('values', notify => '')$$);
+CALL pg_temp.refused($$SELECT idem_define('values', notify => E' \n')$$);
+CALL pg_temp.refused($$SELECT idem_define('values', notify => repeat('é', 32))$$);
 SELECT count(*) AS rows FROM idem_policy WHERE operation = 'values';
 -- both sides of the bounds
 SELECT * FROM idem_define(repeat('x', 128), '1 microsecond', '1 microsecond',
 						  '1 microsecond', '0', '1 microsecond', 1,
 						  '{}', NULL, ARRAY[repeat('s', 128)]) \gset
 SELECT version FROM idem_define('values', '36500 days', '36500 days', '36500 days',
-								'1 day', '36500 days', 2147483647);
+								'1 day', '36500 days', 2147483647, notify => repeat('é', 31) || 'x');
+-- the channel counts as a change
+SELECT version, octet_length(notify) FROM idem_define('values', '36500 days', '36500 days', '36500 days',
+								'1 day', '36500 days', 2147483647, notify => 'x');
 
 -- By hand.
 SELECT what, pg_temp.code_of(command)

@@ -16,7 +16,7 @@ SELECT max(operation_id::text) FILTER (WHERE name = 'one') AS one,
 	   max(operation_id::text) FILTER (WHERE name = 'three') AS three,
 	   max(operation_id::text) FILTER (WHERE name = 'live') AS live
 FROM idem_intent WHERE operation = 'reconcile' \gset
-SELECT token AS one, first_sent_at FROM idem_send(:'one', 'sender', '1 us') \gset sent_
+SELECT token AS one, doubt_since FROM idem_send(:'one', 'sender', '1 us') \gset sent_
 SELECT state FROM idem_send(:'two', 'sender', '1 us');
 SELECT state FROM idem_send(:'three', 'sender', '1 us');
 SELECT state FROM idem_send(:'live', 'sender', '1 hour');
@@ -46,9 +46,9 @@ SELECT state FROM idem_settle(:'one', :token_one, 'happened', '{"asked": "bank",
 SELECT ctid = :'before_one' AS unchanged FROM idem_intent WHERE operation_id = :'one';
 
 -- absent: pending again, to be sent with the same operation id and a new window.
-SELECT state, reason, evidence, token, lease_until, first_sent_at, tries, due_at <= clock_timestamp() AS due
+SELECT state, reason, evidence, token, lease_until, doubt_since, tries, due_at <= clock_timestamp() AS due
 FROM idem_settle(:'two', :token_two, 'absent', '"not there"');
-SELECT operation_id = :'two' AS same_id, tries, first_sent_at > :'sent_first_sent_at' AS new_window
+SELECT operation_id = :'two' AS same_id, tries, doubt_since > :'sent_doubt_since' AS new_window
 FROM idem_send(:'two', 'sender', '1 us');
 -- the evidence of every verdict is kept
 SELECT token AS two FROM idem_reconcile('bank a', 'r1', 1, '1 hour') \gset token_

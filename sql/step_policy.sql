@@ -60,11 +60,37 @@ SELECT version FROM idem_define('steps later', steps => '{reserve}');
 SELECT pg_temp.code_of(format('SELECT idem_step_done(%L, ''insure'')', :'any_ticket')) AS any_step,
 	   pg_temp.code_of(format('SELECT idem_step_done(%L, ''insure'')', :'none_ticket')) AS begun_before;
 
--- An intent that is confirmed is a step that is done.
+-- An intent is a step that is done once it is confirmed: not while it is to be
+-- sent, in flight or in question, and never when it was rejected.
 SELECT version FROM idem_define('steps', steps => '{charge,ship}');
 SELECT idem_claim('t', 'steps', 'd', lease => '1 hour') AS ticket \gset
 SELECT operation_id FROM idem_intend(:'ticket', 'charge', 'steps bank') \gset
-SELECT token FROM idem_send(:'operation_id', 'me', '1 hour') \gset
+SELECT pg_temp.code_of(format('SELECT idem_step_done(%L, ''ship'')', :'ticket')) AS pending,
+	   pg_temp.code_of(format('SELECT idem_intend(%L, ''ship'', ''carrier'')', :'ticket')) AS pending_too;
+SELECT token FROM idem_send(:'operation_id', 'me', '1 us') \gset
+CALL pg_temp.refused(format('SELECT idem_step_done(%L, ''ship'')', :'ticket'));
+SELECT token FROM idem_reconcile('steps bank', 'me', 1, '1 hour') \gset
+SELECT pg_temp.code_of(format('SELECT idem_step(%L, ''ship'')', :'ticket')) AS unknown;
 SELECT state FROM idem_confirm(:'operation_id', :token);
 SELECT idem_step_done(:'ticket', 'ship');
+SELECT idem_claim('t', 'steps', 'e', lease => '1 hour') AS ticket \gset
+SELECT operation_id FROM idem_intend(:'ticket', 'charge', 'steps bank') \gset
+SELECT token FROM idem_send(:'operation_id', 'me', '1 hour') \gset
+SELECT state FROM idem_reject(:'operation_id', :token, 'no money');
+SELECT pg_temp.code_of(format('SELECT idem_step_done(%L, ''ship'')', :'ticket')) AS rejected,
+	   pg_temp.code_of(format('SELECT idem_intend(%L, ''charge'', ''steps bank'')', :'ticket')) AS itself;
+-- an atomic claim is one step by itself: its intents have no order, also when
+-- there is a record already
+BEGIN;
+SELECT idem_claim('t', 'steps', 'f') AS ticket \gset
+SELECT state FROM idem_intend(:'ticket', 'ship', 'carrier');
+SELECT pg_temp.code_of(format('SELECT idem_intend(%L, ''refund'', ''bank'')', :'ticket')) AS no_such_step;
+ROLLBACK;
+SELECT idem_release(idem_claim('t', 'steps', 'f', lease => '1 hour'));
+BEGIN;
+SELECT idem_claim('t', 'steps', 'f') AS ticket \gset
+SELECT state FROM idem_intend(:'ticket', 'ship', 'carrier');
+SELECT pg_temp.code_of(format('SELECT idem_intend(%L, ''refund'', ''bank'')', :'ticket')) AS no_such_step,
+	   pg_temp.code_of(format('SELECT idem_step(%L, ''charge'')', :'ticket')) AS no_steps;
+ROLLBACK;
 SELECT version, steps FROM idem_policy_steps WHERE operation = 'steps' ORDER BY version;

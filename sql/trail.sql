@@ -34,7 +34,8 @@ SELECT outcome FROM idem_claim('t', 'trail twice', 'd', lease => '1 us');
 SELECT operation, key, attempt, from_state, to_state, reason FROM idem_event
 WHERE operation = 'trail' AND key IN ('b', 'c') OR operation = 'trail twice' ORDER BY id;
 
--- An intent's, and the command that it had made unknown.
+-- An intent's, and the command that it had made unknown.  That it was noted,
+-- first sent and confirmed its row proves.
 SELECT idem_claim('t', 'trail', 'i', lease => '1 us') AS ticket \gset
 SELECT operation_id AS id FROM idem_intend(:'ticket', 'pay', 'trail bank') \gset
 SELECT token FROM idem_send(:'id', 'w', '1 hour') \gset
@@ -46,9 +47,20 @@ SELECT token FROM idem_reconcile('trail bank', 'w', 1, '1 hour') \gset
 SELECT state FROM idem_settle(:'id', :token, 'unclear', '1');
 SELECT token FROM idem_reconcile('trail bank', 'w', 1, '1 hour') \gset
 SELECT state FROM idem_settle(:'id', :token, 'happened', '1');
-SELECT intent, from_state, to_state, reason FROM pg_temp.trail
-WHERE key = 'i' AND (intent, to_state) IS DISTINCT FROM ('pay', 'in_flight') ORDER BY id;
-SELECT attempt FROM pg_temp.trail WHERE key = 'i' AND intent IS NULL;
+SELECT intent, attempt, from_state, to_state, reason FROM pg_temp.trail WHERE key = 'i' ORDER BY id;
+SELECT idem_claim('t', 'trail', 'i', lease => '1 hour') AS ticket \gset
+SELECT operation_id AS id FROM idem_intend(:'ticket', 'mail', 'trail smtp', send => true, resend_safe_for => '1 hour') \gset
+SELECT state FROM idem_dispatch('trail smtp', 'w1', 1, '1 us');
+SELECT token, created_at < first_sent_at AS sent_later, first_sent_at = doubt_since AS once
+FROM idem_intent WHERE operation_id = :'id' \gset
+SELECT token FROM idem_dispatch('trail smtp', 'w2', 1, '1 us') \gset
+SELECT token FROM idem_send(:'id', 'w3', '1 hour') \gset
+SELECT state, first_sent_at < settled_at AS settled FROM idem_confirm(:'id', :token);
+SELECT intent, attempt, from_state, to_state, reason FROM pg_temp.trail WHERE key = 'i' AND intent = 'mail' ORDER BY id;
+SELECT operation_id AS mail_id FROM idem_intend(:'ticket', 'no', 'trail smtp') \gset
+SELECT token AS mail_token FROM idem_send(:'mail_id', 'w', '1 hour') \gset
+SELECT state FROM idem_reject(:'mail_id', :mail_token, 'no such address');
+SELECT intent, attempt, from_state, to_state, reason FROM pg_temp.trail WHERE key = 'i' AND intent = 'no' ORDER BY id;
 
 -- Repeated or refused calls leave none, nor does what is rolled back.
 SELECT count(*) AS events FROM idem_event \gset before_

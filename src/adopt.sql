@@ -102,7 +102,7 @@ BEGIN
 		UPDATE @extschema@.idem_intent i
 		SET state = 'unknown', token = NULL, lease_until = NULL,
 			/* the earliest time at which it can have been sent */
-			first_sent_at = coalesce(i.first_sent_at, i.created_at),
+			doubt_since = coalesce(i.doubt_since, i.created_at),
 			reason = CASE o.state WHEN 'pending' THEN 'may have been sent since the copy was made'
 							      ELSE 'in flight when the copy was made' END
 		FROM open o

@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "idempotency.h"
+#include "intent.h"
 #include "pending.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"

@@ -126,7 +126,11 @@ catalog_get(void)
 	found.step = get_relname_relid("idem_step", schema);
 	found.intent = get_relname_relid("idem_intent", schema);
 	found.intent_address = get_relname_relid("idem_intent_address", schema);
+	found.intent_due = get_relname_relid("idem_intent_due", schema);
+	found.intent_open = get_relname_relid("idem_intent_open", schema);
+	found.intent_resend = get_relname_relid("idem_intent_resend", schema);
 	found.origin = get_relname_relid("idem_origin", schema);
+	found.policy_steps = get_relname_relid("idem_policy_steps", schema);
 	found.ticket = own_type("idem_ticket", schema);
 	found.response = own_type("idem_response", schema);
 	if (!OidIsValid(found.record) || !OidIsValid(found.policy) ||

@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "idempotency.h"
+#include "intent.h"
 #include "miscadmin.h"
 #include "pending.h"
 #include "pgstat.h"

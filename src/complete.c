@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
-#include "idempotency.h"
+#include "intent.h"
 #include "pending.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"

@@ -35,12 +35,9 @@ enum
 
 const int	event_columns = EVENT_COLUMNS;
 
-/*
- * Notes a transition of a command at a time; "reason" may be NULL.
- */
-void
-event_write_at(const IdemAddress *address, TimestampTz at, int32 attempt,
-			   IdemState from, IdemState to, text *reason)
+static void
+write_row(const IdemAddress *address, TimestampTz at, int32 attempt,
+		  text *intent, const char *from, const char *to, text *reason)
 {
 	Relation	rel = table_open(catalog_get()->event, RowExclusiveLock);
 	Oid			sequence = compat_identity_sequence(rel, COL_ID + 1);
@@ -56,12 +53,14 @@ event_write_at(const IdemAddress *address, TimestampTz at, int32 attempt,
 	values[COL_ID] = Int64GetDatum(nextval_internal(sequence, false));
 	values[COL_AT] = TimestampTzGetDatum(at);
 	values[COL_ATTEMPT] = Int32GetDatum(attempt);
+	isnull[COL_ATTEMPT] = attempt == 0;
 	values[COL_TENANT] = PointerGetDatum(address->tenant);
 	values[COL_OPERATION] = PointerGetDatum(address->operation);
 	values[COL_KEY] = PointerGetDatum(address->key);
-	isnull[COL_INTENT] = true;
-	values[COL_FROM_STATE] = CStringGetTextDatum(state_name(from));
-	values[COL_TO_STATE] = CStringGetTextDatum(state_name(to));
+	values[COL_INTENT] = PointerGetDatum(intent);
+	isnull[COL_INTENT] = intent == NULL;
+	values[COL_FROM_STATE] = CStringGetTextDatum(from);
+	values[COL_TO_STATE] = CStringGetTextDatum(to);
 	values[COL_ACTOR] =
 		CStringGetTextDatum(GetUserNameFromId(GetSessionUserId(), false));
 	values[COL_REASON] = PointerGetDatum(reason);
@@ -71,9 +70,32 @@ event_write_at(const IdemAddress *address, TimestampTz at, int32 attempt,
 	table_close(rel, NoLock);
 }
 
+/*
+ * Notes a transition of a command at a time; "reason" may be NULL.
+ */
+void
+event_write_at(const IdemAddress *address, TimestampTz at, int32 attempt,
+			   IdemState from, IdemState to, text *reason)
+{
+	write_row(address, at, attempt, NULL, state_name(from), state_name(to),
+			  reason);
+}
+
 void
 event_write(const IdemAddress *address, int32 attempt, IdemState from,
 			IdemState to, text *reason)
 {
 	event_write_at(address, GetCurrentTimestamp(), attempt, from, to, reason);
+}
+
+/*
+ * Notes a transition of an intent; "attempt" is 0 where its command has no
+ * record yet or any more.
+ */
+void
+event_write_intent(const IdemAddress *address, int32 attempt, text *intent,
+				   const char *from, const char *to, text *reason)
+{
+	write_row(address, GetCurrentTimestamp(), attempt, intent, from, to,
+			  reason);
 }

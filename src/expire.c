@@ -36,6 +36,7 @@
 #include "access/tableam.h"
 #include "compat.h"
 #include "expire.h"
+#include "intent.h"
 #include "miscadmin.h"
 #include "record_row.h"
 #include "utils/builtins.h"

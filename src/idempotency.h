@@ -91,7 +91,11 @@ typedef struct IdemCatalog
 	Oid			event_address;	/* its index by address */
 	Oid			step;			/* table idem_step */
 	Oid			intent;			/* table idem_intent */
-	Oid			intent_address; /* its index by address */
+	Oid			intent_address; /* its indexes: by address, */
+	Oid			intent_due;		/* what is to be sent, */
+	Oid			intent_open;	/* what is in question, */
+	Oid			intent_resend;	/* and of that, what may be sent again */
+	Oid			policy_steps;	/* table idem_policy_steps */
 	Oid			origin;			/* table idem_origin */
 	Oid			ticket;			/* type idem_ticket */
 	Oid			response;		/* type idem_response */
@@ -120,6 +124,9 @@ extern void event_write(const IdemAddress *address, int32 attempt,
 extern void event_write_at(const IdemAddress *address, TimestampTz at,
 						   int32 attempt, IdemState from, IdemState to,
 						   text *reason);
+extern void event_write_intent(const IdemAddress *address, int32 attempt,
+							   text *intent, const char *from,
+							   const char *to, text *reason);
 
 /*
  * adopt.c: copies of a database.
@@ -128,19 +135,10 @@ extern bool adopt_is_copy(void);
 extern void adopt_require(const IdemAddress *address);
 
 /*
- * intent.c: intents, as far as a command's state depends on them.
+ * recover.c: what is done about a command from outside.
  */
-typedef enum IdemIntents
-{
-	INTENTS_IN_QUESTION,		/* in flight or unknown */
-	INTENTS_UNSETTLED,			/* or still to be sent */
-	INTENTS_NOT_REJECTED
-}			IdemIntents;
-
-#define INTENT_EVER DT_NOEND	/* whenever it was sent */
-
-extern bool intent_exists(const IdemAddress *address, IdemIntents which,
-						  TimestampTz sent_until);
+extern int32 recover_answered(const IdemAddress *address,
+							  TimestampTz doubt_since);
 
 /*
  * ticket.c: the types idem_ticket and idem_response.
@@ -182,6 +180,8 @@ typedef struct IdemPolicy
 	int32		version;		/* 0: there is no policy */
 	bool		keep_request;
 	ArrayType  *ignore_paths;	/* NULL: none; valid until the next get */
+	char	   *notify;			/* channel; NULL: none; likewise */
+	bool		has_steps;
 } IdemPolicy;
 
 extern const int policy_columns;
@@ -288,5 +288,10 @@ extern text *complete_read_reason(NullableDatum arg, bool required);
 extern void complete_apply(IdemTable *table, const IdemAddress *address,
 						   int64 token, const IdemChange *change,
 						   IdemRecord *record);
+
+/*
+ * owner.c: the SQL functions of a claim's owner.
+ */
+extern HeapTupleHeader owner_ticket(FunctionCallInfo fcinfo, int arg);
 
 #endif							/* IDEMPOTENCY_H */

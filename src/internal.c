@@ -11,18 +11,6 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-PG_FUNCTION_INFO_V1(idem_lock);
-Datum
-idem_lock(PG_FUNCTION_ARGS)
-{
-	IdemAddress address;
-
-	address_set_args(&address, fcinfo, 0);
-	durability_require_writable(&address);
-	address_lock(&address);
-	PG_RETURN_VOID();
-}
-
 PG_FUNCTION_INFO_V1(idem_check_address);
 Datum
 idem_check_address(PG_FUNCTION_ARGS)
@@ -30,22 +18,6 @@ idem_check_address(PG_FUNCTION_ARGS)
 	IdemAddress address;
 
 	address_set_args(&address, fcinfo, 0);
-	PG_RETURN_VOID();
-}
-
-PG_FUNCTION_INFO_V1(idem_token);
-Datum
-idem_token(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(claim_token());
-}
-
-PG_FUNCTION_INFO_V1(idem_flush);
-Datum
-idem_flush(PG_FUNCTION_ARGS)
-{
-	durability_begin();
-	durability_flush();
 	PG_RETURN_VOID();
 }
 
@@ -78,17 +50,4 @@ idem_text(PG_FUNCTION_ARGS)
 					   PG_GETARG_INT32(2),
 					   "Name it, for people to read.");
 	PG_RETURN_TEXT_P(value);
-}
-
-PG_FUNCTION_INFO_V1(idem_check_size);
-Datum
-idem_check_size(PG_FUNCTION_ARGS)
-{
-	IdemAddress address;
-	int64		token;
-
-	ticket_read(PG_GETARG_HEAPTUPLEHEADER(0), &address, &token);
-	complete_check_size(&address, text_to_cstring(PG_GETARG_TEXT_PP(1)),
-						fcinfo->args[2]);
-	PG_RETURN_VOID();
 }

@@ -12,6 +12,21 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+/*
+ * The ticket that is an argument.
+ */
+HeapTupleHeader
+owner_ticket(FunctionCallInfo fcinfo, int arg)
+{
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("ticket must not be NULL"),
+				 errdetail("The ticket says which command is meant."),
+				 errhint("Pass the ticket that idem_claim() returned.")));
+	return PG_GETARG_HEAPTUPLEHEADER(arg);
+}
+
 static void
 read_ticket(FunctionCallInfo fcinfo, bool by_token, IdemAddress *address,
 			int64 *token)
@@ -22,15 +37,7 @@ read_ticket(FunctionCallInfo fcinfo, bool by_token, IdemAddress *address,
 		*token = PG_ARGISNULL(3) ? 0 : PG_GETARG_INT64(3);
 	}
 	else
-	{
-		if (PG_ARGISNULL(0))
-			ereport(ERROR,
-					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-					 errmsg("ticket must not be NULL"),
-					 errdetail("The ticket says which command is meant."),
-					 errhint("Pass the ticket that idem_claim() returned.")));
-		ticket_read(PG_GETARG_HEAPTUPLEHEADER(0), address, token);
-	}
+		ticket_read(owner_ticket(fcinfo, 0), address, token);
 }
 
 static void

@@ -47,6 +47,7 @@ enum
 	COL_STEPS,
 	COL_VERSION,
 	COL_COMMENT,
+	COL_NOTIFY,
 	POLICY_COLUMNS
 };
 
@@ -107,6 +108,9 @@ policy_from_row(IdemPolicy *policy, const Datum *values, const bool *isnull)
 	policy->version = DatumGetInt32(values[COL_VERSION]);
 	policy->ignore_paths = isnull[COL_IGNORE_PATHS] ? NULL :
 		DatumGetArrayTypePCopy(values[COL_IGNORE_PATHS]);
+	policy->notify = isnull[COL_NOTIFY] ? NULL :
+		TextDatumGetCString(values[COL_NOTIFY]);
+	policy->has_steps = !isnull[COL_STEPS];
 }
 
 static void
@@ -295,6 +299,20 @@ check_steps(ArrayType *steps)
 	}
 }
 
+/*
+ * What NOTIFY takes for a channel.
+ */
+static void
+check_channel(const char *channel)
+{
+	if (strlen(channel) >= NAMEDATALEN ||
+		strspn(channel, " \t\n\v\f\r") == strlen(channel))
+		refuse_policy("notify must be the name of a channel",
+					  psprintf("It must have 1 to %d bytes, not only white space.",
+							   NAMEDATALEN - 1),
+					  "Pass NULL to notify nobody.");
+}
+
 static void
 check_row(TupleDesc desc, HeapTuple tuple)
 {
@@ -327,6 +345,8 @@ check_row(TupleDesc desc, HeapTuple tuple)
 		(void) paths_parse(policy.ignore_paths);
 	if (!isnull[COL_STEPS])
 		check_steps(DatumGetArrayTypeP(values[COL_STEPS]));
+	if (policy.notify != NULL)
+		check_channel(policy.notify);
 }
 
 PG_FUNCTION_INFO_V1(idem_policy_check);

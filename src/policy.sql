@@ -15,7 +15,8 @@ CREATE TABLE idem_policy (
 	keep_request boolean NOT NULL DEFAULT false,
 	steps text[],
 	version integer NOT NULL DEFAULT 1,
-	comment text
+	comment text,
+	notify text
 );
 REVOKE ALL ON TABLE idem_policy FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('idem_policy', '');
@@ -34,6 +35,7 @@ COMMENT ON COLUMN idem_policy.keep_request IS 'whether leased claims store their
 COMMENT ON COLUMN idem_policy.steps IS 'legal steps of the operation in their order';
 COMMENT ON COLUMN idem_policy.version IS 'grows by one with every change';
 COMMENT ON COLUMN idem_policy.comment IS 'free text';
+COMMENT ON COLUMN idem_policy.notify IS 'channel that is notified, with the target, when an intent becomes due for a relay; NULL: none';
 
 CREATE FUNCTION idem_policy_check() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'idem_policy_check';
@@ -83,7 +85,8 @@ CREATE FUNCTION idem_define(
 	ignore_paths text[] DEFAULT NULL,
 	keep_request boolean DEFAULT false,
 	steps text[] DEFAULT NULL,
-	comment text DEFAULT NULL
+	comment text DEFAULT NULL,
+	notify text DEFAULT NULL
 ) RETURNS idem_policy
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -94,7 +97,8 @@ BEGIN ATOMIC
 	WITH defined AS (
 		INSERT INTO idem_policy AS p (version, operation, ttl, lease, max_lease,
 									  wait, tombstone_retention, max_attempts,
-									  ignore_paths, keep_request, steps, comment)
+									  ignore_paths, keep_request, steps, comment,
+									  notify)
 		VALUES (1 + coalesce((SELECT max(s.version) FROM idem_policy_steps s
 							  WHERE s.operation = idem_define.operation), 0),
 				idem_define.operation, idem_define.ttl, idem_define.lease,
@@ -102,7 +106,7 @@ BEGIN ATOMIC
 				idem_define.tombstone_retention, idem_define.max_attempts,
 				idem_define.ignore_paths,
 				coalesce(idem_define.keep_request, false),
-				idem_define.steps, idem_define.comment)
+				idem_define.steps, idem_define.comment, idem_define.notify)
 		ON CONFLICT ON CONSTRAINT idem_policy_pkey DO UPDATE
 		SET ttl = excluded.ttl, lease = excluded.lease,
 			max_lease = excluded.max_lease, wait = excluded.wait,
@@ -111,14 +115,17 @@ BEGIN ATOMIC
 			ignore_paths = excluded.ignore_paths,
 			keep_request = excluded.keep_request,
 			steps = excluded.steps, comment = excluded.comment,
+			notify = excluded.notify,
 			version = p.version
 				+ ((p.ttl, p.lease, p.max_lease, p.wait, p.tombstone_retention,
-					p.max_attempts, p.ignore_paths, p.keep_request, p.steps)
+					p.max_attempts, p.ignore_paths, p.keep_request, p.steps,
+					p.notify)
 				   IS DISTINCT FROM
 				   (excluded.ttl, excluded.lease, excluded.max_lease,
 					excluded.wait, excluded.tombstone_retention,
 					excluded.max_attempts, excluded.ignore_paths,
-					excluded.keep_request, excluded.steps))::integer
+					excluded.keep_request, excluded.steps,
+					excluded.notify))::integer
 		RETURNING p.*
 	), kept AS (
 		INSERT INTO idem_policy_steps (operation, version, steps)
@@ -128,10 +135,10 @@ BEGIN ATOMIC
 	SELECT d.* FROM defined d;
 END;
 REVOKE ALL ON FUNCTION idem_define(text, interval, interval, interval,
-	interval, interval, integer, text[], boolean, text[], text) FROM PUBLIC;
+	interval, interval, integer, text[], boolean, text[], text, text) FROM PUBLIC;
 COMMENT ON FUNCTION idem_define(text, interval, interval, interval,
-	interval, interval, integer, text[], boolean, text[], text) IS
+	interval, interval, integer, text[], boolean, text[], text, text) IS
 'Defines the policy of an operation as a whole: an argument left out returns to its default. Every session follows it from its commit on.
-Arguments: operation, 1 to 128 characters. ttl, lease, max_lease, tombstone_retention: more than zero, at most 36500 days, without months. wait: zero to 1 day. max_attempts: 1 or more. ignore_paths: JSON Pointers (RFC 6901) left out of the fingerprint. keep_request: leased claims store their request. steps: legal steps in their order, each 1 to 128 characters. comment: free text. NULL means the default.
+Arguments: operation, 1 to 128 characters. ttl, lease, max_lease, tombstone_retention: more than zero, at most 36500 days, without months. wait: zero to 1 day. max_attempts: 1 or more. ignore_paths: JSON Pointers (RFC 6901) left out of the fingerprint. keep_request: leased claims store their request. steps: legal steps in their order, each 1 to 128 characters. comment: free text. notify: a channel of 1 to 63 bytes, notified with the target whenever an intent becomes due for a relay; such a transaction cannot be prepared. NULL means the default.
 Returns: the policy; its version grows by one when anything but the comment changed.
 Errors: 22004, 22023, 42501. Tables: writes idem_policy, idem_policy_steps.';

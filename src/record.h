@@ -23,6 +23,7 @@
 typedef struct IdemWriter
 {
 	Relation	rel;			/* NULL: not open */
+	MemoryContext context;		/* it was opened in */
 	TupleTableSlot *slot;		/* the row to write */
 	struct IdemIndex *indexes;
 	int			nindexes;
@@ -34,6 +35,7 @@ extern void writer_open(IdemWriter *writer, Relation rel);
 extern void writer_skip(IdemWriter *writer, Oid index, bool skip);
 extern void writer_insert(IdemWriter *writer);
 extern void writer_update(IdemWriter *writer, ItemPointerData tid);
+extern bool writer_try_update(IdemWriter *writer, ItemPointerData tid);
 extern void writer_close(IdemWriter *writer);
 
 /*

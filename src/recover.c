@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "idempotency.h"
+#include "intent.h"
 #include "pending.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -90,23 +90,23 @@ idem_recover_one(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(result);
 }
 
-PG_FUNCTION_INFO_V1(idem_answered);
-Datum
-idem_answered(PG_FUNCTION_ARGS)
+/*
+ * An intent of this command is not in question any more, and was since
+ * "doubt_since" (IDEM_NO_TIME: it never was): an unknown command that knows of
+ * no other may run again.  Returns the command's attempt, 0 without a record.
+ * The caller holds the key lock.
+ */
+int32
+recover_answered(const IdemAddress *address, TimestampTz doubt_since)
 {
-	IdemAddress address;
 	IdemRecord	record;
 	IdemTable	table;
 
-	address_set_args(&address, fcinfo, 0);
-	durability_require_writable(&address);
-	durability_begin();
-	address_lock(&address);
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	if (record_probe(&table, &address, &record) &&
-		record.state == STATE_UNKNOWN && !PG_ARGISNULL(3) &&
-		PG_GETARG_TIMESTAMPTZ(3) <= record.unknown_at &&
-		!intent_exists(&address, INTENTS_IN_QUESTION, record.unknown_at))
+	if (record_probe(&table, address, &record) &&
+		record.state == STATE_UNKNOWN && doubt_since != IDEM_NO_TIME &&
+		doubt_since <= record.unknown_at &&
+		!intent_exists(address, INTENTS_IN_QUESTION, record.unknown_at))
 	{
 		text	   *reason = cstring_to_text("last open intent settled");
 
@@ -114,13 +114,12 @@ idem_answered(PG_FUNCTION_ARGS)
 		record.once_more = true;
 		record.unknown_at = IDEM_NO_TIME;
 		record.reason = text_or_null(reason);
-		record_update(&table, &address, &record);
-		event_write(&address, record.attempt, STATE_UNKNOWN, record.state,
+		record_update(&table, address, &record);
+		event_write(address, record.attempt, STATE_UNKNOWN, record.state,
 					reason);
-		durability_flush();
 	}
 	record_close(&table);
-	PG_RETURN_VOID();
+	return record.attempt;
 }
 
 /*

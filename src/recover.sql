@@ -12,13 +12,6 @@ REVOKE ALL ON FUNCTION idem_recover_one(text, text, text, text, interval) FROM P
 COMMENT ON FUNCTION idem_recover_one(text, text, text, text, interval) IS
 'Internal: a ticket with outcome resume or unknown; NULL when the command is not lapsed or is locked. Errors: 22004, 22023, 25006. Tables: writes idem_record, idem_event.';
 
-/* Internal: an open question of a command was answered. */
-CREATE FUNCTION idem_answered(tenant text, operation text, key text, sent timestamptz) RETURNS void
-LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_answered';
-REVOKE ALL ON FUNCTION idem_answered(text, text, text, timestamptz) FROM PUBLIC;
-COMMENT ON FUNCTION idem_answered(text, text, text, timestamptz) IS
-'Internal: releases an unknown command when an intent sent before it became unknown was its last open question. Errors: 25006. Tables: reads idem_intent; writes idem_record, idem_event.';
-
 CREATE FUNCTION idem_recover(worker text, n integer, lease interval) RETURNS SETOF idem_ticket
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp AS $$
@@ -140,7 +133,7 @@ FROM command c
 UNION ALL
 SELECT i.tenant, i.operation, i.key, i.name,
 	   CASE WHEN i.state = 'in_flight' THEN 'lapsed' ELSE i.state END,
-	   coalesce(i.first_sent_at, i.created_at), i.reason,
+	   coalesce(i.doubt_since, i.created_at), i.reason,
 	   'idem_reconcile(target, worker, n, lease), ask the target, then idem_settle()'
 FROM idem_intent i
 WHERE i.state IN ('in_flight', 'unknown')

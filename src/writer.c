@@ -42,6 +42,7 @@ writer_open(IdemWriter *writer, Relation rel)
 	if (writer->rel != NULL)
 		return;
 	writer->rel = rel;
+	writer->context = CurrentMemoryContext;
 	writer->slot = MakeSingleTupleTableSlot(RelationGetDescr(rel),
 											&TTSOpsVirtual);
 	oids = RelationGetIndexList(rel);
@@ -137,10 +138,13 @@ insert_by_executor(IdemWriter *writer, bool is_update,
 {
 	if (writer->rri == NULL)
 	{
+		MemoryContext caller = MemoryContextSwitchTo(writer->context);
+
 		writer->rri = makeNode(ResultRelInfo);
 		InitResultRelInfo(writer->rri, writer->rel, 0, NULL, 0);
 		ExecOpenIndices(writer->rri, false);
 		writer->estate = CreateExecutorState();
+		MemoryContextSwitchTo(caller);
 	}
 	compat_insert_index_tuples(writer->rri, writer->slot, writer->estate,
 							   is_update, which);
@@ -188,6 +192,33 @@ writer_update(IdemWriter *writer, ItemPointerData tid)
 							  &which);
 	if (which != IDEM_UPDATE_NONE)
 		insert_entries(writer, true, which);
+}
+
+/*
+ * Replaces the row at "tid", unless it is not the last version any more:
+ * then nothing is written, and the answer is false.  Waits for whoever is
+ * changing it.
+ */
+bool
+writer_try_update(IdemWriter *writer, ItemPointerData tid)
+{
+	IdemUpdateIndexes which = IDEM_UPDATE_NONE;
+	TM_FailureData failure;
+	LockTupleMode mode;
+	TM_Result	result;
+
+	ExecStoreVirtualTuple(writer->slot);
+	result = table_tuple_update(writer->rel, &tid, writer->slot,
+								GetCurrentCommandId(true), SnapshotSelf,
+								InvalidSnapshot, true, &failure, &mode,
+								&which);
+	if (result == TM_Updated || result == TM_Deleted)
+		return false;
+	if (result != TM_Ok)
+		elog(ERROR, "unexpected result %d of an update", result);
+	if (which != IDEM_UPDATE_NONE)
+		insert_entries(writer, true, which);
+	return true;
 }
 
 void

@@ -60,7 +60,7 @@ SELECT results_eq(
 	 'tombstone_retention interval DEFAULT NULL, '
 	 'max_attempts integer DEFAULT NULL, ignore_paths text[] DEFAULT NULL, '
 	 'keep_request boolean DEFAULT false, steps text[] DEFAULT NULL, '
-	 'comment text DEFAULT NULL', 'idem_policy'),
+	 'comment text DEFAULT NULL, notify text DEFAULT NULL', 'idem_policy'),
 	('idem_dispatch',
 	 'target text, worker text, n integer, lease interval', 'SETOF idem_intent'),
 	('idem_durability',

@@ -34,6 +34,7 @@ SELECT results_eq(
 	('idem_intent_due', 'i'),
 	('idem_intent_open', 'i'),
 	('idem_intent_pkey', 'i'),
+	('idem_intent_resend', 'i'),
 	('idem_origin', 'r'),
 	('idem_origin_pkey', 'i'),
 	('idem_overview', 'v'),
@@ -99,7 +100,8 @@ SELECT results_eq(
 	('keep_request', 'boolean', true, 'false'),
 	('steps', 'text[]', false, NULL),
 	('version', 'integer', true, '1'),
-	('comment', 'text', false, NULL)$$,
+	('comment', 'text', false, NULL),
+	('notify', 'text', false, NULL)$$,
 	'columns of idem_policy');
 
 SELECT col_is_pk('idem_only', 'idem_record',
