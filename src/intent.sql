@@ -73,6 +73,11 @@ COMMENT ON COLUMN idem_intent.response IS 'what the target answered, byte for by
 COMMENT ON COLUMN idem_intent.evidence IS 'what reconciliation found';
 
 /* Internal helpers in C. */
+CREATE FUNCTION idem_token() RETURNS bigint
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_token';
+REVOKE ALL ON FUNCTION idem_token() FROM PUBLIC;
+COMMENT ON FUNCTION idem_token() IS 'Internal: a random number above zero. Errors: none. Tables: none.';
+
 CREATE FUNCTION idem_duration(what text, value interval, required boolean) RETURNS interval
 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'idem_duration';
 REVOKE ALL ON FUNCTION idem_duration(text, interval, boolean) FROM PUBLIC;

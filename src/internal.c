@@ -21,6 +21,13 @@ idem_check_address(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
+PG_FUNCTION_INFO_V1(idem_token);
+Datum
+idem_token(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(claim_token());
+}
+
 PG_FUNCTION_INFO_V1(idem_duration);
 Datum
 idem_duration(PG_FUNCTION_ARGS)
