@@ -1,7 +1,9 @@
 /*
- * idem_event: the trail.  Every transition is here except the two that the
- * record itself proves, the first claim and the completion.  What is refused
- * raises an error, and stands in the server's log.
+ * idem_event: the trail.  Every transition is here except those that a row
+ * proves by itself: of a command the first claim and the completion, of an
+ * intent that it was noted (created_at), first sent (first_sent_at) and
+ * confirmed (settled_at).  What is refused raises an error, and stands in the
+ * server's log.
  */
 CREATE TABLE idem_event (
 	id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -22,10 +24,10 @@ SELECT pg_catalog.pg_extension_config_dump('idem_event', '');
 SELECT pg_catalog.pg_extension_config_dump('idem_event_id_seq', '');
 
 COMMENT ON TABLE idem_event IS
-'The trail: every transition of a command or an intent that its row does not prove by itself. Written by the idem_ functions only; a purge removes it with its command.';
+'The trail: every transition of a command or an intent that its row does not prove by itself: all but the first claim and the completion of a command, and that an intent was noted, first sent and confirmed by its worker. Written by the idem_ functions only; a purge removes it with its command.';
 COMMENT ON COLUMN idem_event.id IS 'order of writing within a session';
 COMMENT ON COLUMN idem_event.at IS 'when';
-COMMENT ON COLUMN idem_event.attempt IS 'attempt of the command that is affected';
+COMMENT ON COLUMN idem_event.attempt IS 'attempt of the command at that time';
 COMMENT ON COLUMN idem_event.tenant IS 'first part of the address';
 COMMENT ON COLUMN idem_event.operation IS 'second part of the address';
 COMMENT ON COLUMN idem_event.key IS 'third part of the address';

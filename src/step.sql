@@ -37,9 +37,9 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_step';
 REVOKE ALL ON FUNCTION idem_step(idem_ticket, text, jsonb) FROM PUBLIC;
 COMMENT ON FUNCTION idem_step(idem_ticket, text, jsonb) IS
 'Asks whether a step of a leased command is done, in this attempt or an earlier one.
-Arguments: ticket, from the claim. step: its name, 1 to 128 characters; under a policy with steps one of them, with all before it done. input: what it works on.
+Arguments: ticket, from the claim. step: its name, 1 to 128 characters; under a policy with steps one of them, with all before it done: steps noted, intents confirmed. input: what it works on.
 Returns: done, and the stored result, which may be NULL.
-Errors: 22004, 22023, ID002 stale ticket, ID003 atomic claim, ID004 other input or order. Tables: reads idem_record, idem_step, idem_intent, idem_policy_steps.';
+Errors: 22004, 22023, 25006, 40P01, 55P03, 57014, ID002 stale ticket, ID003 atomic claim, ID004 other input or order, ID503. Tables: reads idem_record, idem_step, idem_intent, idem_policy, idem_policy_steps.';
 
 CREATE FUNCTION idem_step_done(
 	ticket idem_ticket,
@@ -53,4 +53,4 @@ COMMENT ON FUNCTION idem_step_done(idem_ticket, text, json, jsonb) IS
 'Notes that a step of a leased command is done, in the transaction of its own writes. The same again is accepted and changes nothing.
 Arguments: ticket, step, input: as in idem_step. result: kept byte for byte, at most idempotency.max_response_size bytes; NULL is a result.
 Returns: nothing.
-Errors: as idem_step; ID004 also for another result, ID005 too large. Tables: reads idem_record, idem_intent, idem_policy_steps; writes idem_step.';
+Errors: as idem_step; ID004 also for another result, ID005 too large. Tables: reads idem_record, idem_intent, idem_policy, idem_policy_steps; writes idem_step.';
