@@ -163,7 +163,6 @@ read_intent(IdemIntent *intent, FunctionCallInfo fcinfo)
 											   intent->name);
 	intent->state = INTENT_PENDING;
 	intent->created_at = intent->due_at = GetCurrentTimestamp();
-	intent->created_by = GetTopFullTransactionId();
 	intent->first_sent_at = intent->doubt_since = IDEM_NO_TIME;
 	intent->lease_until = intent->settled_at = IDEM_NO_TIME;
 	intent->worker = intent->reason = null_datum();
@@ -185,6 +184,7 @@ idem_intend(PG_FUNCTION_ARGS)
 		check_repeat(&noted, &asked);
 	else
 	{
+		asked.created_by = GetTopFullTransactionId();
 		intents_insert(&table, &asked);
 		intend_notify(&asked);
 		durability_flush();

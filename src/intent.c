@@ -16,6 +16,10 @@
  * the row is still the version that was read, else it is read and judged
  * again.  That update is the only wait for a row, and comes last.
  *
+ * The index is scanned with SnapshotAny, and the snapshot is applied to what it
+ * finds: so a serializable transaction takes no predicate locks, by which
+ * different commands would conflict.
+ *
  * Memory: the values of an intent that was found point into the row's buffer,
  * which stays pinned until the next search or intents_close().
  *
@@ -45,6 +49,18 @@ intents_open(IdemIntentTable *table)
 	table->found = table_slot_create(table->rel, NULL);
 }
 
+static bool
+next_visible(IdemIntentTable *table, IndexScanDesc scan, Snapshot snapshot)
+{
+	while (index_getnext_slot(scan, ForwardScanDirection, table->found))
+	{
+		if (table_tuple_satisfies_snapshot(table->rel, table->found,
+										   snapshot))
+			return true;
+	}
+	return false;
+}
+
 /*
  * The intent with that operation id, as it is now.
  */
@@ -63,9 +79,9 @@ intents_find(IdemIntentTable *table, Datum id, IdemIntent *intent)
 	pkey = index_open(compat_primary_key(table->rel), AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, id);
-	scan = compat_index_beginscan(table->rel, pkey, snapshot, 1);
+	scan = compat_index_beginscan(table->rel, pkey, SnapshotAny, 1);
 	index_rescan(scan, &key, 1, NULL, 0);
-	found = index_getnext_slot(scan, ForwardScanDirection, table->found);
+	found = next_visible(table, scan, snapshot);
 	index_endscan(scan);
 	UnregisterSnapshot(snapshot);
 	index_close(pkey, NoLock);
@@ -196,10 +212,9 @@ intent_exists(const IdemAddress *address, IdemIntents which,
 				PointerGetDatum(address->operation));
 	ScanKeyInit(&keys[2], 3, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->key));
-	scan = compat_index_beginscan(table.rel, index, snapshot, 3);
+	scan = compat_index_beginscan(table.rel, index, SnapshotAny, 3);
 	index_rescan(scan, keys, 3, NULL, 0);
-	while (!found &&
-		   index_getnext_slot(scan, ForwardScanDirection, table.found))
+	while (!found && next_visible(&table, scan, snapshot))
 	{
 		intent_from_row(&intent, table.found);
 		found = counts(&intent, which, doubt_until);

@@ -76,7 +76,9 @@ refuse_missing(const NullableDatum *id)
 }
 
 /*
- * The current attempt of a command; 0 where it has no record.
+ * The current attempt of a command; 0 where it has no record.  Without the key
+ * lock a probe can miss a record that is just being moved (see record.c): then
+ * the second one finds it, or the trail goes without the number.
  */
 int32
 outbox_attempt(const IdemAddress *address)
@@ -84,12 +86,10 @@ outbox_attempt(const IdemAddress *address)
 	IdemRecord	record;
 	IdemTable	table;
 
-	/* the caller may not have the key lock: see record.c */
-	record_open(&table, AccessShareLock,
-				RegisterSnapshot(GetLatestSnapshot()));
-	(void) record_probe(&table, address, &record);
+	record_open(&table, AccessShareLock, SnapshotSelf);
+	if (!record_probe(&table, address, &record))
+		(void) record_probe(&table, address, &record);
 	record_close(&table);
-	UnregisterSnapshot(table.snapshot);
 	return record.attempt;
 }
 
