@@ -97,8 +97,6 @@ begin(HandOut *out, FunctionCallInfo fcinfo, const char *name)
 	durability_begin();
 	InitMaterializedSRF(fcinfo, 0);
 
-	/* what this very command wrote counts as well */
-	CommandCounterIncrement();
 	intents_open(&out->table);
 	writer_open(&out->table.writer, out->table.rel);
 	out->snapshot = RegisterSnapshot(GetLatestSnapshot());

@@ -76,7 +76,7 @@ intents_find(IdemIntentTable *table, Datum id, IdemIntent *intent)
 	/* what this very command wrote counts as well */
 	CommandCounterIncrement();
 	/* asked for at each call, so that REINDEX CONCURRENTLY is safe */
-	pkey = index_open(compat_primary_key(table->rel), AccessShareLock);
+	pkey = index_open(compat_primary_key(table->rel), RowExclusiveLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, id);
 	scan = compat_index_beginscan(table->rel, pkey, SnapshotAny, 1);
