@@ -26,6 +26,7 @@
 #define PAUSE_MAX_S		3600
 #define TRIES_MAX		20		/* then a person has to look */
 
+/* in the order of their figures */
 typedef enum WordKind
 {
 	WORD_CONFIRM,
@@ -52,15 +53,6 @@ static const char *const word_names[] = {
 	[WORD_HAPPENED] = "happened",
 	[WORD_ABSENT] = "absent",
 	[WORD_UNCLEAR] = "unclear"
-};
-
-static const IdemStat word_stats[] = {
-	[WORD_CONFIRM] = STAT_CONFIRMED,
-	[WORD_REJECT] = STAT_REJECTED,
-	[WORD_DEFER] = STAT_DEFERRED,
-	[WORD_HAPPENED] = STAT_HAPPENED,
-	[WORD_ABSENT] = STAT_ABSENT,
-	[WORD_UNCLEAR] = STAT_UNCLEAR
 };
 
 static bool
@@ -328,7 +320,8 @@ take_word(FunctionCallInfo fcinfo, Word *word)
 			outbox_note(&before, &after, attempt, word->reason);
 		if (word->kind == WORD_ABSENT)
 			intend_notify(&after);
-		stat_count(before.address.operation, word_stats[word->kind]);
+		stat_count(before.address.operation,
+				   (IdemStat) (STAT_CONFIRMED + word->kind));
 		durability_flush();
 	}
 	result = HeapTupleGetDatum(intents_form(&table, &after));

@@ -57,6 +57,28 @@ counts('repeated', 'execute=1 completed=1', q{
 	SELECT idem_claim('t', OP, 'k', lease => '1h') AS ticket \gset
 	SELECT idem_complete(:'ticket'::idem_ticket, '1');
 	SELECT idem_complete(:'ticket'::idem_ticket, '1')});
+counts('intents', 'execute=1 sent=4 dispatched=1 confirmed=1 rejected=1'
+	. ' deferred=1 happened=1 absent=1 unclear=1', q{
+	SELECT idem_claim('t', OP, 'k', lease => '1h') AS ticket \gset
+	SELECT operation_id AS a FROM idem_intend(:'ticket', 'a', OP, send => true) \gset
+	SELECT token FROM idem_dispatch(OP, 'w', 10, '1h') \gset
+	SELECT idem_defer(:'a', :token, 'busy');
+	SELECT idem_defer(:'a', :token, 'busy');
+	SELECT idem_confirm(:'a', :token);
+	SELECT state FROM idem_send(:'a', 'w', '1 us');
+	SELECT token FROM idem_reconcile(OP, 'r', 1, '1h') \gset
+	SELECT idem_settle(:'a', :token, 'unclear', '1');
+	SELECT token FROM idem_reconcile(OP, 'r', 1, '1h') \gset
+	SELECT idem_settle(:'a', :token, 'absent', '1');
+	SELECT state FROM idem_send(:'a', 'w', '1 us');
+	SELECT token FROM idem_reconcile(OP, 'r', 1, '1h') \gset
+	SELECT idem_settle(:'a', :token, 'happened', '1');
+	SELECT operation_id AS b FROM idem_intend(:'ticket', 'b', OP) \gset
+	SELECT token FROM idem_send(:'b', 'w', '1h') \gset
+	SELECT idem_confirm(:'b', :token);
+	SELECT operation_id AS c FROM idem_intend(:'ticket', 'c', OP) \gset
+	SELECT token FROM idem_send(:'c', 'w', '1h') \gset
+	SELECT idem_reject(:'c', :token, 'no')});
 counts('repeated otherwise', 'execute=1 completed=1', q{
 	SELECT idem_claim('t', OP, 'k', lease => '1h') AS ticket \gset
 	SELECT idem_complete(:'ticket'::idem_ticket, '1');
