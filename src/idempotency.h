@@ -137,8 +137,8 @@ extern void adopt_require(const IdemAddress *address);
 /*
  * recover.c: what is done about a command from outside.
  */
-extern int32 recover_answered(const IdemAddress *address,
-							  TimestampTz doubt_since);
+extern void recover_answered(const IdemAddress *address,
+							 TimestampTz doubt_since);
 
 /*
  * ticket.c: the types idem_ticket and idem_response.

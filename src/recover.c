@@ -93,10 +93,9 @@ idem_recover_one(PG_FUNCTION_ARGS)
 /*
  * An intent of this command is not in question any more, and was since
  * "doubt_since" (IDEM_NO_TIME: it never was): an unknown command that knows of
- * no other may run again.  Returns the command's attempt, 0 without a record.
- * The caller holds the key lock.
+ * no other may run again.  The caller holds the key lock.
  */
-int32
+void
 recover_answered(const IdemAddress *address, TimestampTz doubt_since)
 {
 	IdemRecord	record;
@@ -119,7 +118,6 @@ recover_answered(const IdemAddress *address, TimestampTz doubt_since)
 					reason);
 	}
 	record_close(&table);
-	return record.attempt;
 }
 
 /*

@@ -309,15 +309,12 @@ take_word(FunctionCallInfo fcinfo, Word *word)
 	intents_open(&table);
 	if (outbox_change(&table, fcinfo, judge_word, word, &before, &after))
 	{
-		int32		attempt;
-
-		if (after.state == INTENT_UNKNOWN)
-			attempt = outbox_attempt(&before.address);
-		else
-			attempt = recover_answered(&before.address, before.doubt_since);
 		/* what was confirmed proves itself */
 		if (word->kind != WORD_CONFIRM)
-			outbox_note(&before, &after, attempt, word->reason);
+			outbox_note(&before, &after, outbox_attempt(&before.address),
+						word->reason);
+		if (after.state != INTENT_UNKNOWN)
+			recover_answered(&before.address, before.doubt_since);
 		if (word->kind == WORD_ABSENT)
 			intend_notify(&after);
 		stat_count(before.address.operation,
