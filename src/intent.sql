@@ -73,6 +73,12 @@ COMMENT ON COLUMN idem_intent.response IS 'what the target answered, byte for by
 COMMENT ON COLUMN idem_intent.evidence IS 'what reconciliation found';
 
 /* Internal helpers in C. */
+CREATE FUNCTION idem_lock(tenant text, operation text, key text) RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_lock';
+REVOKE ALL ON FUNCTION idem_lock(text, text, text) FROM PUBLIC;
+COMMENT ON FUNCTION idem_lock(text, text, text) IS
+'Internal: takes the key lock of an address until the transaction ends. Errors: 22004, 22023, 25006, 40P01, 55P03. Tables: none.';
+
 CREATE FUNCTION idem_token() RETURNS bigint
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_token';
 REVOKE ALL ON FUNCTION idem_token() FROM PUBLIC;

@@ -11,6 +11,18 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+PG_FUNCTION_INFO_V1(idem_lock);
+Datum
+idem_lock(PG_FUNCTION_ARGS)
+{
+	IdemAddress address;
+
+	address_set_args(&address, fcinfo, 0);
+	durability_require_writable(&address);
+	address_lock(&address);
+	PG_RETURN_VOID();
+}
+
 PG_FUNCTION_INFO_V1(idem_check_address);
 Datum
 idem_check_address(PG_FUNCTION_ARGS)
