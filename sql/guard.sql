@@ -75,33 +75,13 @@ SELECT outcome, duplicate_of, state FROM idem_claim('t', 'states', 'other', guar
 ROLLBACK;
 
 -- A released command gets its guard again, or is told who has it; its record
--- stays as it was, and a recoverer leaves it alone.
-SELECT idem_resolve('t', 'states', 'unknown', 'released', 'run it again');
-SELECT md5(r::text) AS row FROM idem_record AS r WHERE operation = 'states' AND key = 'unknown' \gset before_
-SELECT idem_complete(idem_claim('t', 'states', 'other', guard => 'unknown'), '"other"');
-SELECT outcome, key, duplicate_of, response FROM idem_claim('t', 'states', 'unknown');
-SELECT outcome, key, duplicate_of, response FROM idem_claim('t', 'states', 'unknown', lease => '1 hour');
-SELECT key, outcome FROM idem_recover('w', 10000, '1 hour') WHERE operation = 'states';
-BEGIN;
-SELECT key, outcome FROM idem_recover('w', 10000, '1 hour');
-SELECT count(*) AS locks FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
-COMMIT;
-SELECT md5(r::text) = :'before_row' AS unchanged FROM idem_record AS r WHERE operation = 'states' AND key = 'unknown';
-SELECT outcome FROM idem_cancel('t', 'states', 'unknown', 'done by another');
--- in a copy it stays released: another one holds the guard, or will
-SELECT idem_unknown(idem_claim('t', 'copied', key, guard => 'g', lease => '1 hour'), 'why'),
-	   idem_resolve('t', 'copied', key, 'released', 'again')
-FROM unnest(ARRAY['a', 'b']) AS key;
-SELECT idem_unknown(idem_claim('t', 'copied', 'c', guard => 'h', lease => '1 hour'), 'why');
-SELECT idem_resolve('t', 'copied', 'c', 'released', 'again');
-SELECT idem_complete(idem_claim('t', 'copied', 'd', guard => 'h'));
-BEGIN;
-UPDATE idem_origin SET system_identifier = system_identifier + 1;
-SELECT idem_adopt();
-SELECT key, state, guard FROM idem_record WHERE operation = 'copied' ORDER BY key;
-SELECT key, outcome, duplicate_of FROM unnest(ARRAY['b', 'c']) AS k, LATERAL idem_claim('t', 'copied', k);
-ROLLBACK;
-SELECT key, outcome FROM unnest(ARRAY['a', 'b', 'c']) AS k, LATERAL idem_cancel('t', 'copied', k, 'done here');
+-- stays as it was.
+SELECT md5(r::text) AS row FROM idem_record AS r WHERE operation = 'states' AND key = 'released' \gset before_
+SELECT idem_complete(idem_claim('t', 'states', 'other', guard => 'released'), '"other"');
+SELECT outcome, key, duplicate_of, response FROM idem_claim('t', 'states', 'released');
+SELECT outcome, key, duplicate_of, response FROM idem_claim('t', 'states', 'released', lease => '1 hour');
+SELECT md5(r::text) = :'before_row' AS unchanged FROM idem_record AS r WHERE operation = 'states' AND key = 'released';
+SELECT outcome FROM idem_cancel('t', 'states', 'released', 'done by another');
 -- also where its attempts are used up: unknown would hold the guard as well
 SELECT version FROM idem_define('attempts', max_attempts => 1);
 SELECT idem_release(idem_claim('t', 'attempts', 'first', guard => 'g', lease => '1 hour'));
@@ -248,4 +228,8 @@ SELECT state, pg_temp.code_of(format($$
 		   't', 'by hand', %1$L || n, %1$L, %1$L
 	FROM generate_series(1, 2) AS n$$, state, state IN ('succeeded', 'failed', 'cancelled')))
 FROM unnest(ARRAY['processing', 'released', 'succeeded', 'failed', 'unknown', 'cancelled']) AS state;
+SELECT pg_temp.code_of($$
+	INSERT INTO idem_record (created_at, token, attempt, tenant, operation, key, state, guard, once_more)
+	SELECT now(), 1, 1, 't', 'by hand', 'once more ' || n, 'released', 'once more', true
+	FROM generate_series(1, 2) AS n$$);
 ROLLBACK;

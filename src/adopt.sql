@@ -69,13 +69,6 @@ BEGIN
 		FROM @extschema@.idem_record r
 		WHERE r.state IN ('processing', 'released')
 		  AND (r.state = 'processing' OR r.once_more)
-		  /* of released ones with one guard one may hold it, and only if it is free */
-		  AND (r.state = 'processing' OR r.guard IS NULL OR r.key = (
-			SELECT o.key FROM @extschema@.idem_record o
-			WHERE o.tenant = r.tenant AND o.operation = r.operation AND o.guard = r.guard
-			  AND (o.state IN ('processing', 'unknown', 'succeeded')
-				   OR o.state = 'released' AND o.once_more)
-			ORDER BY o.state = 'released', o.key LIMIT 1))
 	), moved AS (
 		UPDATE @extschema@.idem_record r
 		SET state = 'unknown', token = @extschema@.idem_token(), lease_until = NULL,

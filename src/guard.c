@@ -5,8 +5,8 @@
  *		the guard of one that runs, ran, or may have run, is a duplicate.
  *
  * Invariants:
- *	1. Of the commands of one (tenant, operation, guard) at most one is
- *	   processing, succeeded or unknown.
+ *	1. Of the commands of one (tenant, operation, guard) at most one holds
+ *	   it, see guard_is_held_by().
  *	2. Whoever writes a record that holds its guard, before or after, has the
  *	   guard's lock until the transaction ends; so has an atomic claim that
  *	   has one.
@@ -40,6 +40,22 @@ guard_set(IdemClaim *claim, NullableDatum guard)
 	claim->guard = DatumGetTextPP(guard.value);
 	address_check_text("guard", claim->guard, IDEM_GUARD_MAX,
 					   "Pass NULL for no guard.");
+}
+
+/*
+ * Does the command keep its guard from all others?  It runs, ran with success,
+ * nobody knows, or it will run again by itself: what evidence or a decision
+ * released may have done a part of its work.  The index idem_record_guard says
+ * the same.
+ */
+bool
+guard_is_held_by(const IdemRecord *record)
+{
+	if (record->guard == NULL)
+		return false;
+	return record->state == STATE_PROCESSING ||
+		record->state == STATE_SUCCEEDED || record->state == STATE_UNKNOWN ||
+		(record->state == STATE_RELEASED && record->once_more);
 }
 
 /*
@@ -165,8 +181,7 @@ guard_lock_to_write(const IdemAddress *address, const IdemRecord *record)
 {
 	IdemAddress lock;
 
-	if (record->guard == NULL || !(state_holds_guard(record->stored_state) ||
-								   state_holds_guard(record->state)))
+	if (!record->held_guard && !guard_is_held_by(record))
 		return;
 	address_set_guard(&lock, address, record->guard);
 	address_lock(&lock);

@@ -253,6 +253,7 @@ extern bool attempt_grant(IdemTable *table, const IdemClaim *claim,
  * guard.c: business uniqueness next to the key.
  */
 extern void guard_set(IdemClaim *claim, NullableDatum guard);
+extern bool guard_is_held_by(const IdemRecord *record);
 extern bool guard_differs(text *asked, text *stored);
 extern text *guard_of(const IdemClaim *claim, const IdemRecord *record);
 extern bool guard_take(IdemTable *table, const IdemClaim *claim, text *guard,

@@ -178,7 +178,7 @@ fill_new_row(IdemTable *table, const IdemAddress *address,
 	writer_skip(&table->writer, catalog->record_tombstone,
 				!terminal || payload);
 	writer_skip(&table->writer, catalog->record_guard,
-				record->guard == NULL || !state_holds_guard(record->state));
+				!guard_is_held_by(record));
 	slot = table->writer.slot;
 	ExecClearTuple(slot);
 	record_to_row(address, record, slot->tts_values, slot->tts_isnull);

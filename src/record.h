@@ -59,7 +59,7 @@ typedef struct IdemRecord
 	ItemPointerData tid;
 	bool		ours;			/* written by this transaction? */
 	IdemState	state;
-	IdemState	stored_state;	/* of the row that was found */
+	bool		held_guard;		/* did the row that was found? */
 	int32		attempt;
 	int32		policy_version; /* 0: NULL */
 	int64		token;

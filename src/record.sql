@@ -76,7 +76,7 @@ COMMENT ON COLUMN idem_record.request IS 'request of a leased claim under a poli
 COMMENT ON COLUMN idem_record.owner IS 'who claimed, as told by the claimer';
 COMMENT ON COLUMN idem_record.once_more IS 'released after a decision or a verdict: may run again whatever max_attempts says';
 COMMENT ON COLUMN idem_record.unknown_at IS 'since when the state is unknown; NULL while it is, after idem_adopt: no verdict about an intent ends it, only a decision';
-COMMENT ON COLUMN idem_record.guard IS 'business uniqueness, 1 to 255 characters: held while processing, succeeded or unknown; NULL without one';
+COMMENT ON COLUMN idem_record.guard IS 'business uniqueness, 1 to 255 characters: held while processing, succeeded, unknown, or released with once_more; NULL without one';
 COMMENT ON COLUMN idem_record.reason IS 'why the record was released or became unknown';
 
 CREATE FUNCTION idem_record_protect() RETURNS trigger

@@ -119,7 +119,7 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 {
 	IdemResult *result = &record->result;
 
-	record->state = record->stored_state = state_of(values[COL_STATE]);
+	record->state = state_of(values[COL_STATE]);
 	if (record->state == STATE_NONE)
 		elog(ERROR, "record has unknown state \"%s\"",
 			 TextDatumGetCString(values[COL_STATE]));
@@ -147,6 +147,7 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 		DatumGetBool(values[COL_ONCE_MORE]);
 	record->guard = isnull[COL_GUARD] ? NULL :
 		DatumGetTextPP(values[COL_GUARD]);
+	record->held_guard = guard_is_held_by(record);
 }
 
 text *

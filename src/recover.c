@@ -228,9 +228,15 @@ answer_bystander(IdemTicket *ticket, const IdemRecord *record)
 	bytea	   *stored = record->fingerprint.isnull ? NULL :
 	DatumGetByteaPP(record->fingerprint.value);
 
-	/* a lapsed one may still be completed by its owner */
+	/*
+	 * A lapsed one may still be completed by its owner; a released one is
+	 * nobody's, but has done something elsewhere, or will.
+	 */
 	if (!answer_from_record(ticket, record, stored, GetCurrentTimestamp()))
+	{
 		answer_in_progress(ticket, record, ANSWER_RETRY_MAX_US);
+		ticket->record.state = record->state;
+	}
 	ticket->with_result = false;
 }
 

@@ -98,7 +98,7 @@ REVOKE ALL ON FUNCTION idem_cancel(text, text, text, text) FROM PUBLIC;
 COMMENT ON FUNCTION idem_cancel(text, text, text, text) IS
 'Answers "did it happen?" for good: a command that was never claimed becomes cancelled, and a late original is refused.
 Arguments: tenant, operation, key. reason: 1 to 1024 characters.
-Returns: a ticket without token: cancelled, or what stands there instead: in_progress, unknown, expired, or replay without the response.
+Returns: a ticket without token: cancelled, or what stands there instead: in_progress, unknown, expired, or replay without the response. in_progress with state released: nobody is at it, but it has an intent that was not rejected, so it has to be run to its end.
 Errors: 22004, 22023, 25006. Tables: writes idem_record, idem_event.';
 
 /*

@@ -121,17 +121,6 @@ state_is_terminal(IdemState state)
 		state == STATE_CANCELLED;
 }
 
-/*
- * Does a command in that state keep its guard from all others?  It runs, ran
- * with success, or nobody knows.  The index idem_record_guard says the same.
- */
-bool
-state_holds_guard(IdemState state)
-{
-	return state == STATE_PROCESSING || state == STATE_SUCCEEDED ||
-		state == STATE_UNKNOWN;
-}
-
 const char *
 state_name(IdemState state)
 {

@@ -55,7 +55,6 @@ typedef enum IdemOutcome
 extern IdemState state_next(IdemState from, IdemAction action);
 extern bool state_reachable(IdemState from, IdemState to);
 extern bool state_is_terminal(IdemState state);
-extern bool state_holds_guard(IdemState state);
 extern const char *state_name(IdemState state);
 extern IdemState state_from_name(const char *name, int len);
 extern const char *action_name(IdemAction action);
