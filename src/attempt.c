@@ -137,7 +137,7 @@ begin_attempt(IdemTable *table, const IdemClaim *claim, text *guard,
  * nothing was written, because the guard belongs to another command.
  */
 bool
-attempt_grant(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
+attempt_grant(IdemTable *table, IdemClaim *claim, IdemRecord *record,
 			  IdemTicket *ticket)
 {
 	text	   *guard = guard_of(claim, record);

@@ -176,6 +176,16 @@ decide(IdemTable *table, IdemClaim *claim, IdemRecord *record,
 }
 
 /*
+ * Begun only, see claim_take(): what it waited for its address is counted now.
+ */
+static bool
+put_off(const IdemClaim *claim)
+{
+	stat_waited(claim->address.operation, claim->waiting_since);
+	return false;
+}
+
+/*
  * Claims the address, or says why not.
  *
  * With "guards_later" a claim that needs a guard is only begun: then this
@@ -189,9 +199,8 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 	bool		keep_lock = false;	/* of the next wait */
 	bool		probe_first = !expect_new;
 	int			nap_ms = NAP_MIN_MS;
-	instr_time	waiting_since;
 
-	INSTR_TIME_SET_ZERO(waiting_since);
+	INSTR_TIME_SET_ZERO(claim->waiting_since);
 	if (answer_own(ticket, address, claim->fingerprint, claim->guard))
 	{
 		stat_count(address->operation, (IdemStat) ticket->outcome);
@@ -207,7 +216,7 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 			if (address_try_lock(address))
 			{
 				if (!decide(table, claim, &record, ticket))
-					return false;
+					return put_off(claim);
 			}
 			else if (!look(table, claim, &record, ticket))
 			{
@@ -224,8 +233,7 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 		if (!busy && record.ours)
 			break;
 		record_let_go(table);
-		if (INSTR_TIME_SET_CURRENT_LAZY(waiting_since))
-			stat_count(address->operation, STAT_WAITS);
+		stat_waits(address->operation, &claim->waiting_since);
 		if (!busy)
 			nap(&nap_ms, Min(claim->deadline, record.lease_until));
 		else if (address_wait(address, keep_lock, claim->deadline - now))
@@ -233,7 +241,7 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 			if (keep_lock)
 			{
 				if (!decide(table, claim, &record, ticket))
-					return false;
+					return put_off(claim);
 				if (ticket->outcome != OUTCOME_IN_PROGRESS)
 					break;
 			}
@@ -244,7 +252,7 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 	expect_new = ticket->outcome == OUTCOME_EXECUTE;
 	durability_answered(ticket->outcome);
 	stat_count(address->operation, (IdemStat) ticket->outcome);
-	stat_waited(address->operation, waiting_since);
+	stat_waited(address->operation, claim->waiting_since);
 	return true;
 }
 

@@ -131,7 +131,7 @@ is_claimed_here(const IdemAddress *lock, IdemTicket *ticket)
  * read again.
  */
 bool
-guard_take(IdemTable *table, const IdemClaim *claim, text *guard,
+guard_take(IdemTable *table, IdemClaim *claim, text *guard,
 		   IdemRecord *record, IdemTicket *ticket)
 {
 	bool		keep_lock = false;	/* of the next wait */
@@ -153,6 +153,7 @@ guard_take(IdemTable *table, const IdemClaim *claim, text *guard,
 			return false;
 		}
 		record_let_go(table);
+		stat_waits(claim->address.operation, &claim->waiting_since);
 		waited = address_wait(&lock, keep_lock, claim->deadline - now);
 		(void) record_probe(table, &claim->address, record);
 		if (waited && keep_lock)

@@ -221,6 +221,7 @@ typedef struct IdemClaim
 	int64		ttl_us;			/* 0: the default */
 	text	   *owner;			/* NULL: none */
 	TimestampTz deadline;		/* of waiting */
+	instr_time	waiting_since;	/* zero: it did not wait */
 } IdemClaim;
 
 /* Where a function's optional arguments stand; -1 for "has none". */
@@ -246,7 +247,7 @@ extern bool claim_take(IdemTable *table, IdemClaim *claim,
  */
 extern bool attempt_give_up(IdemTable *table, const IdemClaim *claim,
 							IdemRecord *record, IdemTicket *ticket);
-extern bool attempt_grant(IdemTable *table, const IdemClaim *claim,
+extern bool attempt_grant(IdemTable *table, IdemClaim *claim,
 						  IdemRecord *record, IdemTicket *ticket);
 
 /*
@@ -256,7 +257,7 @@ extern void guard_set(IdemClaim *claim, NullableDatum guard);
 extern bool guard_is_held_by(const IdemRecord *record);
 extern bool guard_differs(text *asked, text *stored);
 extern text *guard_of(const IdemClaim *claim, const IdemRecord *record);
-extern bool guard_take(IdemTable *table, const IdemClaim *claim, text *guard,
+extern bool guard_take(IdemTable *table, IdemClaim *claim, text *guard,
 					   IdemRecord *record, IdemTicket *ticket);
 extern void guard_lock_to_write(const IdemAddress *address,
 								const IdemRecord *record);

@@ -65,6 +65,16 @@ stat_count_action(text *operation, IdemAction action)
 }
 
 /*
+ * Before a wait, each of them: a claim that waits again is counted once.
+ */
+void
+stat_waits(text *operation, instr_time *since)
+{
+	if (INSTR_TIME_SET_CURRENT_LAZY(*since))
+		stat_count(operation, STAT_WAITS);
+}
+
+/*
  * Adds the time of a wait that has ended; "since" is zero where there was none.
  */
 void

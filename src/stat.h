@@ -56,6 +56,7 @@ typedef enum IdemStat
 extern void stat_count(text *operation, IdemStat what);
 extern void stat_count_action(text *operation, IdemAction action);
 extern void stat_add(text *operation, IdemStat what, uint64 n);
+extern void stat_waits(text *operation, instr_time *since);
 extern void stat_waited(text *operation, instr_time since);
 
 #endif							/* IDEM_STAT_H */

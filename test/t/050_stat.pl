@@ -172,9 +172,40 @@ is(figures('nap'), 'execute=1 in_progress=1 waits=1', 'a wait for a lease');
 is($node->safe_psql('postgres', q{
 		SELECT wait_time BETWEEN 20 AND 60000 FROM idem_stat WHERE operation = 'nap'}),
 	't', 'and its time');
+# For a guard it is the same, also where a batch puts guards off.
+for ([ 'guard', q{'b', guard => 'g'} ], [ 'guards', q{'{b}', guards => '{g}'} ])
+{
+	my ($operation, $arguments) = @$_;
+	my $call = $operation eq 'guards' ? 'idem_claim_batch' : 'idem_claim';
+
+	$owner->query_safe("BEGIN; SELECT idem_claim('t', '$operation', 'a', guard => 'g')");
+	start_query($waiter,
+		"BEGIN; SELECT $call('t', '$operation', $arguments, wait => '1min')");
+	wait_for($node, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted});
+	is(figures($operation), 'execute=1 waits=1', "$operation: a wait for a guard");
+	$owner->query_safe(q{SELECT pg_sleep(0.05); ROLLBACK});
+	answer($waiter);
+	$waiter->query_safe('ROLLBACK');
+	is($node->safe_psql('postgres', qq{
+			SELECT waits, wait_time BETWEEN 50 AND 60000
+			FROM idem_stat WHERE operation = '$operation'}),
+		'1|t', "$operation: one wait, and its time");
+}
+# A batch that waited for an address and only then for its guard's turn.
+$owner->query_safe(q{BEGIN; SELECT idem_claim('t', 'late guard', 'b')});
+start_query($waiter, q{BEGIN;
+	SELECT idem_claim_batch('t', 'late guard', '{b}', guards => '{g}', wait => '1min')});
+wait_for($node, q{SELECT count(*) = 1 FROM pg_locks WHERE NOT granted});
+$owner->query_safe(q{SELECT pg_sleep(0.05); ROLLBACK});
+answer($waiter);
+$waiter->query_safe('ROLLBACK');
+is($node->safe_psql('postgres', q{
+		SELECT waits, wait_time BETWEEN 50 AND 60000
+		FROM idem_stat WHERE operation = 'late guard'}),
+	'1|t', 'a claim whose guard comes later has its wait counted');
 is($node->safe_psql('postgres', q{
 		SELECT string_agg(operation, ',' ORDER BY operation) FROM idem_stat
-		WHERE wait_time > 0}), 'nap,wait', 'nobody else waited');
+		WHERE wait_time > 0}), 'guard,guards,late guard,nap,wait', 'nobody else waited');
 
 # Many at once: nothing is lost, also while their entry is being made.
 my $script = $node->basedir . '/claims.sql';
