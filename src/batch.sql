@@ -32,4 +32,4 @@ COMMENT ON FUNCTION idem_complete_batch(idem_ticket[], json[]) IS
 'Completes many claims, as idem_complete does each; all or, on an error, none. Locks are taken in one global order, so two batches never deadlock.
 Arguments: tickets, from claims that answered execute or resume. responses: as long as tickets, or NULL: no responses.
 Returns: the number of tickets.
-Errors: 22004, 22023, 25006, 53200, 55P03, 57014, 40P01, ID002 stale or missing ticket, ID003 the state does not allow it, ID005 answer too large, ID503. Tables: reads idem_policy, idem_intent; writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale or missing ticket, ID003 the state does not allow it, ID005 answer too large, ID503. Tables: reads idem_policy, idem_intent; writes idem_record, idem_event.';

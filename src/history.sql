@@ -106,4 +106,4 @@ COMMENT ON FUNCTION idem_history(text, text, text) IS
 'The life of a command, in its order: each transition of the command, its steps and its intents. Also after the response was dropped; never shows payloads.
 Arguments: tenant, operation, key: the address.
 Returns: one row per transition. at: when; NULL where no row remembers it any more. attempt: of the command. what: command, step or intent. name: of the step or intent. from_state and to_state: none before there was a row. actor: login role of the session; where the trail has no row of its own (a first claim, a completion, a step, an intent noted, first sent or confirmed), the owner or worker that was told, NULL where none was told or a later one has replaced it. reason: why, where one was given. No rows: never claimed.
-Errors: 22004, 22023, 42501. Tables: reads idem_record, idem_event, idem_step, idem_intent.';
+Errors: 22004, 22023, 42501 tenant not allowed. Tables: reads idem_record, idem_event, idem_step, idem_intent.';

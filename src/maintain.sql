@@ -8,7 +8,7 @@ COMMENT ON PROCEDURE idem_maintain(interval, integer) IS
 'Sweeps and purges as idem_sweep does, until nothing is left that had expired when it began, and moves lapsed commands that nobody may take over to unknown: those with an intent in flight, and those whose max_attempts are reached (in a restored copy none). It commits after each batch, and can be cancelled at any time. Several at once share the work. To be called by pg_cron, as its only statement.
 Arguments: max_time, begins no batch after that, more than zero. batch: as n in idem_sweep.
 Returns: nothing; a notice says what was done, if anything was. While it runs, idem_progress shows how far it is.
-Errors: 22004, 22023, 25001 inside a transaction block, 25006. Tables: as idem_sweep; reads idem_intent, idem_origin.';
+Errors: 22004, 22023, 25001 inside a transaction block, 25006, 42501 bound to some tenants. Tables: as idem_sweep; reads idem_intent, idem_origin.';
 
 CREATE VIEW idem_progress AS
 SELECT a.pid, a.usename, a.query_start AS started_at,

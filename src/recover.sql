@@ -77,7 +77,7 @@ COMMENT ON FUNCTION idem_unknown(idem_ticket, text) IS
 'The owner of a leased command cannot tell what became of it: nobody may run it until evidence is in.
 Arguments: ticket, from the claim. reason: 1 to 1024 characters.
 Returns: nothing.
-Errors: 22004, 22023, 25006, ID002, ID003. Tables: writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, ID002, ID003. Tables: writes idem_record, idem_event.';
 
 CREATE FUNCTION idem_resolve(
 	tenant text, operation text, key text, state text, reason text,
@@ -90,7 +90,7 @@ COMMENT ON FUNCTION idem_resolve(text, text, text, text, text, json, integer, te
 'A person''s decision on an unknown command.
 Arguments: tenant, operation, key. state: succeeded, failed or released. reason: 1 to 1024 characters. The others as in idem_complete, for succeeded and failed.
 Returns: nothing.
-Errors: 22004, 22023, 25006, ID003 the command is not unknown, or an intent of it is in flight or unknown, ID005. Tables: reads idem_intent; writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, ID003 the command is not unknown, or an intent of it is in flight or unknown, ID005. Tables: reads idem_intent; writes idem_record, idem_event.';
 
 CREATE FUNCTION idem_cancel(tenant text, operation text, key text, reason text) RETURNS idem_ticket
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_cancel';
@@ -99,7 +99,7 @@ COMMENT ON FUNCTION idem_cancel(text, text, text, text) IS
 'Answers "did it happen?" for good: a command that was never claimed becomes cancelled, and a late original is refused.
 Arguments: tenant, operation, key. reason: 1 to 1024 characters.
 Returns: a ticket without token: cancelled, or what stands there instead: in_progress, unknown, expired, or replay without the response. in_progress with state released: nobody is at it, but it has an intent that was not rejected, so it has to be run to its end.
-Errors: 22004, 22023, 25006. Tables: writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed. Tables: writes idem_record, idem_event.';
 
 /*
  * Everything that needs a hand, with the next call to make.  The clock is

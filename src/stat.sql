@@ -27,7 +27,7 @@ COMMENT ON FUNCTION idem_stat_get() IS
 'What the view idem_stat shows, without its sums. Who reads the view needs EXECUTE on it.
 Arguments: none.
 Returns: a row for each operation of this database of which something was counted; the times in microseconds.
-Errors: 55000 the library is not in shared_preload_libraries. Tables: none.';
+Errors: 42501 bound to some tenants, 55000 the library is not in shared_preload_libraries. Tables: none.';
 
 CREATE VIEW idem_stat AS
 SELECT s.operation,
@@ -95,4 +95,4 @@ COMMENT ON FUNCTION idem_stat_reset(text) IS
 'Sets the figures of this database to zero, at once and whatever becomes of the transaction.
 Arguments: operation: of this one only, or (others); one without figures is no error. NULL: of all, (others) included.
 Returns: nothing.
-Errors: 55000 the library is not in shared_preload_libraries. Tables: none.';
+Errors: 42501 bound to some tenants, 55000 the library is not in shared_preload_libraries. Tables: none.';

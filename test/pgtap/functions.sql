@@ -1,7 +1,7 @@
 -- Proves that the functions a user calls are exactly these: names, arguments
 -- with their defaults, results, properties, and a comment that tells all.
 \ir setup.psql
-SELECT plan(8);
+SELECT plan(9);
 
 CREATE VIEW pg_temp.functions AS
 SELECT p.oid, proname::text COLLATE "default" AS name,
@@ -217,6 +217,12 @@ SELECT is_empty(
 							'40P01', '42501', '42704', '42883', '42P13', '53200',
 							'55000', '55P03', '57014')$$,
 	'comments name documented SQLSTATEs only');
+SELECT is_empty(
+	$$SELECT name, arguments FROM pg_temp.functions
+	  WHERE arguments ~ '\m(tenant text|tickets? idem_ticket)' AND provolatile <> 'i'
+	  AND result <> 'boolean'
+	  AND comment !~ '\nErrors: ([^\n]* 42501 tenant not allowed|as idem_)'$$,
+	'whoever names a tenant may be refused it');
 
 SELECT * FROM finish();
 ROLLBACK;
