@@ -38,8 +38,11 @@
 #define BATCH_MIN 1
 #define BATCH_MAX 10000
 
-/* of the lock table, for each of the things that a batch does */
-#define LOCK_SHARE 6
+/*
+ * Of the lock table, for each of the up to five locks that one record more in
+ * a batch may take: to give up and to sweep a key and a guard, to purge a key.
+ */
+#define LOCK_SHARE 10
 
 /* what counting beforehand may cost */
 #define BACKLOG_MAX 10000000
