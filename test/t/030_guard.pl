@@ -58,7 +58,7 @@ for my $key (qw(committed rolled_back))
 {
 	is(sqlstate($node, "
 		BEGIN;
-		SELECT idem_complete(idem_claim('t', 'o', '$key', guard => '$key'));
+		SELECT idem_complete(idem_claim('t', 'o', '$key', guard => '$key', ttl => '1 us'), '1');
 		PREPARE TRANSACTION '$key'"), '00000', "$key: prepared");
 }
 $node->safe_psql('postgres', q{
@@ -77,6 +77,9 @@ for my $when ('before', 'after')
 			"$when the crash, $key: waiting does not help");
 	}
 	is(other('leased', ''), 'duplicate|leased', "$when the crash, leased: held");
+	is($node->safe_psql('postgres', q{SET lock_timeout = '10 s'; CALL idem_maintain();
+			SELECT swept, purged FROM idem_sweep()}),
+		'0|0', "$when the crash: maintenance leaves what is prepared, and waits for none");
 	is(other('open', ''),
 		$when eq 'before' ? 'in_progress|' : 'execute|',
 		"$when the crash, open");
@@ -96,6 +99,9 @@ $node->safe_psql('postgres', q{COMMIT PREPARED 'committed'});
 is(answer($waiter), 'duplicate|committed', 'committed: duplicate');
 $waiter->quit;
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'rolled_back'});
+is($node->safe_psql('postgres', q{SELECT swept, purged FROM idem_sweep()}), '1|0',
+	'committed: it has expired, and is swept');
+is(other('committed', ''), 'duplicate|committed', 'and keeps its guard');
 is(other('rolled_back', ''), 'execute|', 'rolled back: execute');
 
 # The holder's row moves with each heartbeat: by an index on what changes.
