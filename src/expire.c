@@ -14,7 +14,7 @@
  *	2. Nothing is purged while the command has an unsettled intent.
  *
  * Locking: candidates are found in two partial indexes, without lock.  Each is
- * written under its key lock, after a probe made under it, as everywhere.  The
+ * written under its key lock, after it was read again under it.  The
  * lock is asked for without waiting: what somebody holds is left for the next
  * pass.  The locks stay until the transaction ends, so one call takes no more
  * than a share of the lock table.
@@ -180,12 +180,12 @@ range_to_purge(Range *range, const IdemExpiry *pass, TimestampTz *until)
  * wrote itself is left: a savepoint may take it back.
  */
 static bool
-lock_expired(IdemTable *table, const IdemAddress *address, TimestampTz until,
-			 IdemRecord *record)
+lock_expired(IdemTable *table, const IdemAddress *address,
+			 TupleTableSlot *seen, TimestampTz until, IdemRecord *record)
 {
 	if (!address_try_lock(address))
 		return false;
-	if (record_probe(table, address, record) && !record->ours &&
+	if (record_probe_again(table, seen, record) && !record->ours &&
 		state_is_terminal(record->state) && record->expires_at <= until)
 		return true;
 	address_unlock(address);
@@ -193,11 +193,12 @@ lock_expired(IdemTable *table, const IdemAddress *address, TimestampTz until,
 }
 
 static bool
-sweep_one(IdemTable *table, const IdemAddress *address, TimestampTz until)
+sweep_one(IdemTable *table, const IdemAddress *address, TupleTableSlot *seen,
+		  TimestampTz until)
 {
 	IdemRecord	record;
 
-	if (!lock_expired(table, address, until, &record))
+	if (!lock_expired(table, address, seen, until, &record))
 		return false;
 	if (!record_has_payload(&record))
 	{
@@ -231,7 +232,7 @@ expire_sweep(IdemExpiry *pass, int limit)
 
 		record_from_slot(&record, &address, range.slot);
 		pass->swept_to = record.expires_at;
-		if (sweep_one(&table, &address, pass->now))
+		if (sweep_one(&table, &address, range.slot, pass->now))
 			swept++;
 	}
 	range_close(&range);
@@ -273,12 +274,13 @@ delete_rows(Oid relid, Oid index, const IdemAddress *address)
 }
 
 static bool
-purge_one(IdemTable *table, const IdemAddress *address, TimestampTz until)
+purge_one(IdemTable *table, const IdemAddress *address, TupleTableSlot *seen,
+		  TimestampTz until)
 {
 	const IdemCatalog *catalog = catalog_get();
 	IdemRecord	record;
 
-	if (!lock_expired(table, address, until, &record))
+	if (!lock_expired(table, address, seen, until, &record))
 		return false;
 	if (intent_exists(address, INTENTS_UNSETTLED, INTENT_EVER))
 	{
@@ -311,7 +313,7 @@ purge_operation(IdemExpiry *pass, IdemTable *table, Range *range, int limit)
 
 		record_from_slot(&record, &address, range->slot);
 		pass->purged_to = record.expires_at;
-		if (purge_one(table, &address, until))
+		if (purge_one(table, &address, range->slot, until))
 			purged++;
 	}
 	return purged;

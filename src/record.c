@@ -29,6 +29,7 @@
 #include "access/skey.h"
 #include "access/sysattr.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "compat.h"
 #include "idempotency.h"
@@ -83,6 +84,16 @@ is_ours(TupleTableSlot *slot)
 	return TransactionIdIsCurrentTransactionId(DatumGetTransactionId(xmin));
 }
 
+static void
+take(const IdemProbe *probe, IdemRecord *record)
+{
+	slot_getallattrs(probe->found);
+	record_from_row(record, probe->found->tts_values,
+					probe->found->tts_isnull);
+	record->tid = probe->found->tts_tid;
+	record->ours = is_ours(probe->found);
+}
+
 /*
  * Finds the row with these three in the index.  False, and a record of
  * STATE_NONE, when there is none.
@@ -104,11 +115,7 @@ ask(IdemProbe *probe, const IdemAddress *address, IdemRecord *record)
 		record_clear(record);
 		return false;
 	}
-	slot_getallattrs(probe->found);
-	record_from_row(record, probe->found->tts_values,
-					probe->found->tts_isnull);
-	record->tid = probe->found->tts_tid;
-	record->ours = is_ours(probe->found);
+	take(probe, record);
 	return true;
 }
 
@@ -123,6 +130,31 @@ record_probe(IdemTable *table, const IdemAddress *address,
 		open_probe(table, &table->by_address,
 				   compat_primary_key(table->rel));
 	return ask(&table->by_address, address, record);
+}
+
+/*
+ * As record_probe(), under the key lock of a row that a scan has found, and
+ * cheaper: looks where the row was.  False when it is there no more; the
+ * address may have another one then.  The scan's slot has the page pinned, so
+ * the place was not given to another row.
+ */
+bool
+record_probe_again(IdemTable *table, TupleTableSlot *seen,
+				   IdemRecord *record)
+{
+	IdemProbe  *probe = &table->by_address;
+	ItemPointerData tid = seen->tts_tid;
+
+	if (probe->scan == NULL)
+		open_probe(table, probe, compat_primary_key(table->rel));
+	if (!table_tuple_fetch_row_version(table->rel, &tid, table->snapshot,
+									   probe->found))
+	{
+		record_clear(record);
+		return false;
+	}
+	take(probe, record);
+	return true;
 }
 
 /*

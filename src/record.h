@@ -101,6 +101,8 @@ extern const int record_columns;
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
 extern bool record_probe(IdemTable *table, const IdemAddress *address,
 						 IdemRecord *record);
+extern bool record_probe_again(IdemTable *table, TupleTableSlot *seen,
+							   IdemRecord *record);
 extern bool record_probe_guard(IdemTable *table, const IdemAddress *lock,
 							   IdemRecord *record, text **key);
 extern void record_let_go(IdemTable *table);
