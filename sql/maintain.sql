@@ -20,7 +20,10 @@ SELECT count(*) FROM idem_record WHERE operation = 'maintain';
 SELECT count(idem_complete(idem_claim('t', 'maintain', n::text), '1')) FROM generate_series(1, 25) AS n;
 CALL idem_maintain('1 us', 10);
 SELECT count(response) AS left FROM idem_record WHERE operation = 'maintain';
-CALL idem_maintain();
+-- nor a rest that would outlast it
+CALL idem_maintain('2 ms', 10, 0.01);
+SELECT count(response) AS left FROM idem_record WHERE operation = 'maintain';
+CALL idem_maintain(effort => 1);
 
 -- It is no worker: what somebody may take over stays as it is.
 SELECT version FROM idem_define('maintain once', max_attempts => 1);
@@ -69,7 +72,9 @@ CALL pg_temp.nightly(25);
 CALL idem_maintain();
 -- Bad input.
 SELECT args, pg_temp.code_of(format('CALL idem_maintain(%s)', args))
-FROM unnest(ARRAY['NULL', '''0''', '''-1 s''', '''1 month''', '''36501 days''', '''1 s'', 0', '''1 s'', NULL', '''1 s'', 10001', '''36500 days'', 10000']) AS args;
+FROM unnest(ARRAY['NULL', '''0''', '''-1 s''', '''1 month''', '''36501 days''', '''1 s'', 0', '''1 s'', NULL', '''1 s'', 10001', '''36500 days'', 10000',
+	'effort => NULL', 'effort => 0', 'effort => -1', 'effort => 0.009', 'effort => 1.001', 'effort => ''NaN''', 'effort => ''inf''', 'effort => 0.01']) AS args;
+CALL idem_maintain(effort => 50);
 SET default_transaction_read_only = on;
 CALL idem_maintain();
 RESET default_transaction_read_only;

@@ -9,6 +9,12 @@
  * session's application_name, set for one transaction after the other: so it
  * is seen at once by everybody, and gone whatever ends the call.
  *
+ * It stays out of the way of the claims.  Its commits wait for no flush, which
+ * theirs would have to queue behind: what a crash takes back is swept again,
+ * and whoever claims a purged address anew commits after the purge.  And
+ * before each batch but the first it rests, in proportion to what the last one
+ * took; meanwhile it holds no snapshot and no lock.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -25,6 +31,7 @@
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "record_row.h"
+#include "storage/latch.h"
 #include "storage/lock.h"
 #include "storage/proc.h"
 #include "tcop/utility.h"
@@ -34,6 +41,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #define BATCH_MIN 1
 #define BATCH_MAX 10000
@@ -44,6 +52,9 @@
  */
 #define LOCK_SHARE 10
 
+/* of the time that a call of idem_maintain() lasts, for its batches */
+#define EFFORT_MIN 0.01
+
 /* what counting beforehand may cost */
 #define BACKLOG_MAX 10000000
 
@@ -51,7 +62,10 @@
 typedef struct Maintenance
 {
 	IdemExpiry	pass;
+	TimestampTz until;			/* begins no batch after that */
 	int			batch;
+	double		effort;
+	int64		rest_us;		/* before the next batch */
 	int64		swept;
 	int64		purged;
 	int64		given_up;
@@ -187,6 +201,13 @@ give_up_lapsed(int limit)
 	return given_up;
 }
 
+static void
+set_for_transaction(const char *setting, const char *value)
+{
+	(void) set_config_option(setting, value, PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_LOCAL, true, 0, false);
+}
+
 /*
  * Until the transaction ends; idem_progress reads it.
  */
@@ -199,8 +220,24 @@ show_progress(const Maintenance *run)
 	snprintf(shown, sizeof(shown),
 			 "idem_maintain: " INT64_FORMAT " done, " INT64_FORMAT " left",
 			 done, Max(run->backlog - done, 0));
-	(void) set_config_option("application_name", shown, PGC_USERSET,
-							 PGC_S_SESSION, GUC_ACTION_LOCAL, true, 0, false);
+	set_for_transaction("application_name", shown);
+}
+
+static void
+rest(int64 us)
+{
+	TimestampTz until = GetCurrentTimestamp() + us;
+
+	while (us > 0)
+	{
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Min((us + 999) / 1000, INT_MAX),
+						 PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		us = until - GetCurrentTimestamp();
+	}
 }
 
 /*
@@ -209,19 +246,25 @@ show_progress(const Maintenance *run)
 static bool
 run_batch(Maintenance *run)
 {
+	TimestampTz began;
 	int			swept;
 	int			purged;
 	int			given_up;
 
 	show_progress(run);
+	rest(run->rest_us);
+	began = GetCurrentTimestamp();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	given_up = give_up_lapsed(run->batch);
+	if (given_up == 0)
+		set_for_transaction("synchronous_commit", "off");
 	swept = expire_sweep(&run->pass, run->batch);
 	purged = expire_purge(&run->pass, run->batch);
 	PopActiveSnapshot();
 	run->swept += swept;
 	run->purged += purged;
 	run->given_up += given_up;
+	run->rest_us = (GetCurrentTimestamp() - began) * (1 / run->effort - 1);
 	return swept == run->batch || purged == run->batch ||
 		given_up == run->batch;
 }
@@ -238,13 +281,33 @@ time_limit_us(NullableDatum arg)
 	return duration_us("max_time", DatumGetIntervalP(arg.value));
 }
 
+static double
+effort_share(NullableDatum arg)
+{
+	double		effort = arg.isnull ? 0 : DatumGetFloat8(arg.value);
+
+	/* so written, it refuses NaN as well */
+	if (!(effort >= EFFORT_MIN && effort <= 1))
+		ereport(ERROR,
+				(errcode(arg.isnull ? ERRCODE_NULL_VALUE_NOT_ALLOWED :
+						 ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("effort is out of range"),
+				 arg.isnull ?
+				 errdetail("It is NULL; it must be %g to 1.", EFFORT_MIN) :
+				 errdetail("It is %g; it must be %g to 1.", effort,
+						   EFFORT_MIN),
+				 errhint("Pass the share of the time that maintenance may work; it rests for the others.")));
+	return effort;
+}
+
 PG_FUNCTION_INFO_V1(idem_maintain);
 Datum
 idem_maintain(PG_FUNCTION_ARGS)
 {
 	CallContext *call = (CallContext *) fcinfo->context;
 	int64		max_time_us = time_limit_us(fcinfo->args[0]);
-	Maintenance run = {.batch = batch_limit("batch", fcinfo->args[1])};
+	Maintenance run = {.batch = batch_limit("batch", fcinfo->args[1]),
+	.effort = effort_share(fcinfo->args[2])};
 	MemoryContext batch;
 	MemoryContext caller;
 	bool		more;
@@ -259,6 +322,7 @@ idem_maintain(PG_FUNCTION_ARGS)
 
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	expire_begin(&run.pass);
+	run.until = run.pass.now + max_time_us;
 	run.backlog = expire_backlog(BACKLOG_MAX);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "idempotency batch",
 								  ALLOCSET_DEFAULT_SIZES);
@@ -269,8 +333,7 @@ idem_maintain(PG_FUNCTION_ARGS)
 		MemoryContextSwitchTo(caller);
 		MemoryContextReset(batch);
 		SPI_commit();
-	} while (more &&
-			 GetCurrentTimestamp() - run.pass.now < max_time_us);
+	} while (more && GetCurrentTimestamp() + run.rest_us < run.until);
 	SPI_finish();
 
 	if (run.swept + run.purged + run.given_up > 0)

@@ -1,7 +1,8 @@
 # Proves that maintenance shows how far it is, to a role that may see nothing
 # else; that a cancel or a crash in its middle loses nothing and leaves nothing
 # behind; that several at once share the work and count nothing twice; and that
-# it stays well under the size of the lock table (case 23).
+# it stays well under the size of the lock table (case 23); that it rests between
+# its batches, and waits for no flush.
 use strict;
 use warnings;
 
@@ -113,6 +114,37 @@ $sweeper->query_safe('ROLLBACK');
 $node->safe_psql('postgres', 'CALL idem_maintain()');
 is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE operation = 'a'), count(*), count(response) FROM idem_record}),
 	'0|3100|0', 'all is done');
+
+# It rests between its batches: seen, holding nothing, and cancelled at once.
+$node->safe_psql('postgres', q{CALL fill('rest', 300)});
+start_query($workers[0], 'CALL idem_maintain(batch => 20, effort => 0.01)');
+wait_for($node, q{SELECT count(*) > 0 FROM pg_stat_activity a JOIN idem_progress p USING (pid)
+		WHERE p.rows_done > 0 AND a.wait_event = 'Extension' AND a.backend_xid IS NULL AND a.backend_xmin IS NULL
+		AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype IN ('advisory', 'relation'))});
+$node->safe_psql('postgres', 'SELECT pg_cancel_backend(pid) FROM idem_progress');
+(undef, $messages) = answer($workers[0]);
+like($messages, qr/canceling statement due to user request/, 'cancelled');
+
+# Its commits wait for nothing, neither a flush nor a standby; one that moves a
+# command to unknown does as any other.
+$node->safe_psql('postgres', q{
+	SELECT idem_define('once', max_attempts => 1);
+	SELECT idem_claim('t', 'once', '1', lease => '1 us');
+	ALTER SYSTEM SET synchronous_standby_names = 'nobody';
+	SELECT pg_reload_conf()});
+wait_for($node, q{SELECT current_setting('synchronous_standby_names') = 'nobody'});
+start_query($workers[0], 'CALL idem_maintain(batch => 20)');
+wait_for($node, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'});
+(undef, $messages) = answer($workers[0]);
+like($messages, qr/canceling wait for synchronous replication/, 'that one waited');
+$node->safe_psql('postgres', q{SET synchronous_commit = local; CALL fill('async', 100)});
+start_query($workers[0], 'CALL idem_maintain(batch => 20)');
+(undef, $messages) = answer($workers[0]);
+like($messages, qr/NOTICE:  swept [1-9]\d*, purged 0, moved 0/, 'it did all');
+unlike($messages, qr/WARNING|ERROR/, 'and waited for nobody');
+$node->safe_psql('postgres', q{ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf()});
+wait_for($node, q{SELECT current_setting('synchronous_standby_names') = ''});
 
 # Somebody's old snapshot keeps what is dead from being removed: the batches do
 # not walk over it again and again.
