@@ -6,23 +6,36 @@ import os
 import pathlib
 import random
 import re
-import subprocess
-import tempfile
 import threading
 import time
 
 from session import Session
+from steady import Clients, percentile
 
 HERE = pathlib.Path(__file__).parent
 BATCH = 1000
 EXPIRED = "operation <> 'load' AND expires_at <= clock_timestamp() AND response IS NOT NULL"
 
-# A claim of a new command and its completion, or one of a command that is there.
-LOAD = {
-    "new": "SELECT count(idem_complete(idem_claim('octokit', 'load', gen_random_uuid()::text, '{\"order\": 7}'),"
-           " '{\"id\": 7, \"status\": \"created\"}', 201, 'order/7'));\n",
-    "old": "\\set i random(1, :commands)\nSELECT c.outcome FROM payloads p, idem_claim('octokit', p.event,"
-           " 'delivery-' || :i, p.payload) c WHERE p.n = (:i - 1) / 2 % :kinds;\n",
+# As much work for a processor as maintenance is, and nothing else.
+BURN = """DO $$
+DECLARE
+	until timestamptz := clock_timestamp() + interval '{} s';
+	rests timestamptz;
+BEGIN
+	WHILE clock_timestamp() < until LOOP
+		rests := clock_timestamp() + interval '20 ms';
+		WHILE clock_timestamp() < rests LOOP
+			PERFORM md5(rests::text);
+		END LOOP;
+		PERFORM pg_sleep(0.02);
+	END LOOP;
+END $$"""
+
+# What takes turns while clients claim.
+WINDOWS = {
+    "idle": "SELECT pg_sleep({})",
+    "maintaining": "CALL idem_maintain(max_time => '{} s')",
+    "computing": BURN,
 }
 
 
@@ -120,54 +133,35 @@ def rates(admin, rows):
               f"{(session.cpu_us() - cpu) / done:7.1f} µs of CPU,{(session.wal()[0] - wal) / done:6.0f} B of WAL a row",
               flush=True)
     admin.sql("DROP TABLE hand_deleted, hand_updated CASCADE")
-
-
-def percentile(values, share):
-    return sorted(values)[min(int(len(values) * share), len(values) - 1)] if values else float("nan")
+    # whatever comes next shall not wait for the disk to take all this
+    admin.sql("CHECKPOINT")
 
 
 def under_load(options, kinds):
-    """Clients go on at a steady rate while maintenance comes and goes."""
-    windows, seconds = [], options.seconds
-    with tempfile.TemporaryDirectory() as folder:
-        for name, script in LOAD.items():
-            pathlib.Path(folder, name).write_text(script)
-        pgbench = subprocess.Popen(
-            ["pgbench", "-n", "-M", "prepared", "-c", "4", "-j", "1", "-R", str(options.rate), "-l",
-             "-T", str(seconds * 2 * options.windows + 5), "-D", f"commands={options.commands}",
-             "-D", f"kinds={kinds}", "-f", "new@7", "-f", "old@3"],
-            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        time.sleep(3)
-        for _ in range(options.windows):
-            began = time.time()
-            time.sleep(seconds)
-            windows.append((False, began, time.time(), 0))
-            call = Call(f"CALL idem_maintain(max_time => '{seconds} s')")
+    """Clients go on at a steady rate while maintenance comes and goes, and as a control mere work."""
+    seconds, windows, latencies = options.seconds, [], {name: [] for name in WINDOWS}
+    # 3 seconds to begin with, and some for what lies between the windows
+    clients = Clients(options.rate, (seconds + 0.2) * len(WINDOWS) * options.windows + 5, options.commands, kinds)
+    time.sleep(3)
+    for _ in range(options.windows):
+        for name, statement in WINDOWS.items():
+            call = Call(statement.format(seconds))
             swept = call.swept()
-            windows.append((True, *call.window, swept))
             if call.error:
                 raise SystemExit(call.error)
-        said = pgbench.communicate()[0]
-        if pgbench.returncode:
-            raise SystemExit(said)
-        latencies = {False: [], True: []}
-        for log in pathlib.Path(folder).glob("pgbench_log*"):
-            for line in log.read_text().splitlines():
-                fields = line.split()
-                ended = int(fields[4]) + int(fields[5]) / 1e6
-                for maintained, begin, end, _ in windows:
-                    if begin <= ended <= end:
-                        latencies[maintained].append(int(fields[2]) / 1000)
-    print(f"{options.rate} claims/s by 4 clients, {options.windows} windows of {seconds} s without and with"
-          " idem_maintain, in turn")
+            windows.append((name, *call.window, swept))
+    for ended, ms in clients.latencies():
+        for name, begin, end, _ in windows:
+            if begin <= ended <= end:
+                latencies[name].append(ms)
+    print(f"{options.rate} claims/s by 4 clients, {options.windows} windows of {seconds} s of each kind, in turn")
+    for name, values in latencies.items():
+        share = percentile(values, 0.99) / percentile(latencies["idle"], 0.99)
+        print(f"  {name:12}{len(values):7} claims, ms: median {percentile(values, 0.5):.2f},"
+              f" p99 {percentile(values, 0.99):.2f}, max {max(values, default=0):.1f}; p99 ratio {share:.2f}")
     swept = sum(window[3] for window in windows)
-    lasted = sum(end - begin for maintained, begin, end, _ in windows if maintained)
-    for maintained, label in ((False, "idle"), (True, "maintaining")):
-        values = latencies[maintained]
-        print(f"  {label:12}{len(values):7} claims, ms: median {percentile(values, 0.5):.2f},"
-              f" p99 {percentile(values, 0.99):.2f}, max {max(values, default=0):.1f}")
-    print(f"  p99 ratio {percentile(latencies[True], 0.99) / percentile(latencies[False], 0.99):.2f};"
-          f" meanwhile {swept} records were swept in {lasted:.0f} s ({swept / lasted:.0f}/s)", flush=True)
+    lasted = sum(end - begin for name, begin, end, _ in windows if name == "maintaining")
+    print(f"  meanwhile {swept} records were swept in {lasted:.0f} s ({swept / lasted:.0f}/s)", flush=True)
 
 
 def two_at_once(admin):
@@ -241,8 +235,8 @@ def main():
     parser.add_argument("--payloads", default=os.environ.get("PAYLOADS"))
     parser.add_argument("--commands", type=int, default=1_000_000)
     parser.add_argument("--rate", type=int, default=300, help="claims a second (default 300)")
-    parser.add_argument("--seconds", type=int, default=5, help="length of a window (default 5)")
-    parser.add_argument("--windows", type=int, default=5, help="of each kind (default 5)")
+    parser.add_argument("--seconds", type=int, default=2, help="length of a window (default 2)")
+    parser.add_argument("--windows", type=int, default=10, help="of each kind (default 10)")
     options = parser.parse_args()
 
     admin = Session()
