@@ -4,7 +4,7 @@
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/refused.sql'
 \i :include
-CREATE VIEW pg_temp.calls AS
+CREATE TEMP VIEW calls AS
 SELECT call, pg_temp.code_of(format('SELECT ' || call, idem_operation_id('t', 'adopt', 'pending', 'pay'))) AS code
 FROM unnest(ARRAY['idem_dispatch(''adopt bank'', ''w'', 10, ''1 us'')', 'idem_send(%L, ''w'', ''1 us'')',
 				  'idem_reconcile(''adopt bank'', ''w'', 10, ''1 us'')', 'idem_recover(''w'', 10, ''1 hour'')']) AS call;

@@ -33,7 +33,7 @@ CREATE FUNCTION pg_temp.may(role name, member) RETURNS boolean LANGUAGE sql AS $
 			OR $2.type <> 'sequence' AND has_any_column_privilege(role, $2.objid, 'SELECT, INSERT, UPDATE, REFERENCES')
 			OR $2.type <> 'sequence' AND has_table_privilege(role, $2.objid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER') END
 $$;
-CREATE VIEW pg_temp.matrix AS
+CREATE TEMP VIEW matrix AS
 SELECT m AS member, m.shown,
 	   pg_temp.may('regress_idem_none', m) AS none, pg_temp.may('regress_idem_client', m) AS client,
 	   pg_temp.may('regress_idem_worker', m) AS worker, pg_temp.may('regress_idem_monitor', m) AS monitor,

@@ -11,8 +11,8 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/xlog.h"
+#include "compat.h"
 #include "executor/tuptable.h"
 #include "idempotency.h"
 #include "miscadmin.h"
@@ -44,7 +44,7 @@ adopt_is_copy(void)
 {
 	Relation	rel = table_open(catalog_get()->origin, AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
-	TableScanDesc scan = table_beginscan(rel, SnapshotSelf, 0, NULL);
+	TableScanDesc scan = compat_table_beginscan(rel, SnapshotSelf);
 	bool		found = false;
 
 	while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot))

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *		The differences between PostgreSQL 15 and 18; no other file asks for
+ *		The differences between PostgreSQL 15 and 19; no other file asks for
  *		the server's version.
  *
  *-------------------------------------------------------------------------
@@ -14,7 +14,9 @@
 #include "catalog/dependency.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
+#include "storage/shmem.h"
 #include "utils/acl.h"
+#include "utils/guc_tables.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
@@ -38,9 +40,16 @@ compat_insert_index_tuples(ResultRelInfo *rri, TupleTableSlot *slot,
 {
 #if PG_VERSION_NUM < 160000
 	ExecInsertIndexTuples(rri, slot, estate, is_update, false, NULL, NIL);
-#else
+#elif PG_VERSION_NUM < 190000
 	ExecInsertIndexTuples(rri, slot, estate, is_update, false, NULL, NIL,
 						  is_update && which == TU_Summarizing);
+#else
+	uint32		flags = 0;
+
+	if (is_update)
+		flags = EIIT_IS_UPDATE |
+			(which == TU_Summarizing ? EIIT_ONLY_SUMMARIZING : 0);
+	ExecInsertIndexTuples(rri, estate, flags, slot, NIL, NULL);
 #endif
 }
 
@@ -55,15 +64,27 @@ compat_primary_key(Relation rel)
 #endif
 }
 
-/* 18 counts index searches for EXPLAIN */
+/* 18 counts index searches for EXPLAIN, 19 takes the scan's flags */
 static inline IndexScanDesc
 compat_index_beginscan(Relation rel, Relation index, Snapshot snapshot,
 					   int nkeys)
 {
 #if PG_VERSION_NUM < 180000
 	return index_beginscan(rel, index, snapshot, nkeys, 0);
-#else
+#elif PG_VERSION_NUM < 190000
 	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0);
+#else
+	return index_beginscan(rel, index, snapshot, NULL, nkeys, 0, SO_NONE);
+#endif
+}
+
+static inline TableScanDesc
+compat_table_beginscan(Relation rel, Snapshot snapshot)
+{
+#if PG_VERSION_NUM < 190000
+	return table_beginscan(rel, snapshot, 0, NULL);
+#else
+	return table_beginscan(rel, snapshot, 0, NULL, SO_NONE);
 #endif
 }
 
@@ -86,6 +107,33 @@ compat_proc_aclcheck(Oid proc, Oid role)
 	return pg_proc_aclcheck(proc, role, ACL_EXECUTE);
 #else
 	return object_aclcheck(ProcedureRelationId, proc, role, ACL_EXECUTE);
+#endif
+}
+
+/* 19 has all its space from the start */
+static inline HTAB *
+compat_shmem_hash(const char *name, int nelems, HASHCTL *ctl, int flags)
+{
+#if PG_VERSION_NUM < 190000
+	return ShmemInitHash(name, nelems, nelems, ctl, flags);
+#else
+	return ShmemInitHash(name, nelems, ctl, flags);
+#endif
+}
+
+/*
+ * Has a setting, maybe still a placeholder, got a value?  19 reads one that
+ * has none as empty; 15 does not tell where a value comes from.
+ */
+static inline bool
+compat_setting_has_value(const char *name)
+{
+#if PG_VERSION_NUM < 160000
+	return GetConfigOption(name, true, false) != NULL;
+#else
+	struct config_generic *setting = find_option(name, false, true, 0);
+
+	return setting != NULL && setting->source != PGC_S_DEFAULT;
 #endif
 }
 

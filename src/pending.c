@@ -151,16 +151,16 @@ note(IdemPending *claim, bool made)
 }
 
 static char *
-copy_varlena(char *to, void *varlena)
+copy_varlena(char *to, void *value)
 {
-	memcpy(to, varlena, VARSIZE_ANY(varlena));
-	return to + INTALIGN(VARSIZE_ANY(varlena));
+	memcpy(to, value, VARSIZE_ANY(value));
+	return to + INTALIGN(VARSIZE_ANY(value));
 }
 
 static Size
-size_of(void *varlena)
+size_of(void *value)
 {
-	return varlena == NULL ? 0 : INTALIGN(VARSIZE_ANY(varlena));
+	return value == NULL ? 0 : INTALIGN(VARSIZE_ANY(value));
 }
 
 /*

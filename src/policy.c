@@ -18,8 +18,8 @@
 #include "postgres.h"
 
 #include "access/table.h"
-#include "access/tableam.h"
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "commands/trigger.h"
 #include "executor/tuptable.h"
 #include "idempotency.h"
@@ -162,7 +162,7 @@ read_table(void)
 
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	slot = table_slot_create(rel, NULL);
-	scan = table_beginscan(rel, snapshot, 0, NULL);
+	scan = compat_table_beginscan(rel, snapshot);
 	MemoryContextSwitchTo(cache_context);
 	while (table_scan_getnextslot(scan, ForwardScanDirection, slot))
 		cache_row(slot);

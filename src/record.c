@@ -69,6 +69,7 @@ close_probe(IdemProbe *probe)
 	ExecDropSingleTupleTableSlot(probe->found);
 	index_endscan(probe->scan);
 	index_close(probe->index, NoLock);
+	probe->scan = NULL;
 }
 
 /*
@@ -174,24 +175,16 @@ record_probe_guard(IdemTable *table, const IdemAddress *lock,
 	return true;
 }
 
-static void
-let_go(IdemProbe *probe)
-{
-	if (probe->scan == NULL)
-		return;
-	ExecClearTuple(probe->found);
-	index_rescan(probe->scan, NULL, 0, NULL, 0);
-}
-
 /*
  * Gives up the pins of the last probes; before any wait, so that vacuum is not
- * held up.
+ * held up.  The scans end, since a new start keeps the row's page pinned from
+ * 19 on.
  */
 void
 record_let_go(IdemTable *table)
 {
-	let_go(&table->by_address);
-	let_go(&table->by_guard);
+	close_probe(&table->by_address);
+	close_probe(&table->by_guard);
 }
 
 static void
@@ -288,7 +281,6 @@ void
 record_close(IdemTable *table)
 {
 	writer_close(&table->writer);
-	close_probe(&table->by_address);
-	close_probe(&table->by_guard);
+	record_let_go(table);
 	table_close(table->rel, NoLock);
 }

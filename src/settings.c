@@ -10,6 +10,7 @@
 
 #include <limits.h>
 
+#include "compat.h"
 #include "idempotency.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
@@ -76,8 +77,7 @@ check_allowed_tenants(char **value, void **extra, GucSource source)
 static void
 define_allowed_tenants(void)
 {
-	bool		before = GetConfigOption(IDEM_ALLOWED_TENANTS, true,
-										 false) != NULL;
+	bool		before = compat_setting_has_value(IDEM_ALLOWED_TENANTS);
 
 	DefineCustomStringVariable(IDEM_ALLOWED_TENANTS,
 							   "Tenants that the session may act on.",

@@ -70,8 +70,10 @@ stat_count_action(text *operation, IdemAction action)
 void
 stat_waits(text *operation, instr_time *since)
 {
-	if (INSTR_TIME_SET_CURRENT_LAZY(*since))
-		stat_count(operation, STAT_WAITS);
+	if (!INSTR_TIME_IS_ZERO(*since))
+		return;
+	INSTR_TIME_SET_CURRENT(*since);
+	stat_count(operation, STAT_WAITS);
 }
 
 /*

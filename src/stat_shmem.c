@@ -25,11 +25,11 @@
  */
 #include "postgres.h"
 
+#include "compat.h"
 #include "miscadmin.h"
 #include "stat_shmem.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
@@ -117,9 +117,9 @@ attach_memory(void)
 		strlcpy(shared->others.key.operation, OTHERS, IDEM_OPERATION_SIZE);
 		init_entry(&shared->others);
 	}
-	entries = ShmemInitHash("idempotency operations", idem_stat_operations,
-							idem_stat_operations, &ctl,
-							HASH_ELEM | HASH_BLOBS);
+	entries = compat_shmem_hash("idempotency operations",
+								idem_stat_operations, &ctl,
+								HASH_ELEM | HASH_BLOBS);
 	LWLockRelease(AddinShmemInitLock);
 }
 

@@ -89,10 +89,11 @@ my ($n, $purged, $more) = split /\|/, $sweeper->query_safe('SELECT * FROM idem_s
 is($more, 't', 'there is more');
 is($n, $purged, 'as many purged as swept');
 my $locks = $node->safe_psql('postgres', q{SELECT current_setting('max_locks_per_transaction')::integer
-	* (current_setting('max_connections')::integer + current_setting('autovacuum_max_workers')::integer + 1
+	* (current_setting('max_connections')::integer + coalesce(current_setting('autovacuum_worker_slots', true), current_setting('autovacuum_max_workers'))::integer + 1
 	   + current_setting('max_worker_processes')::integer + current_setting('max_wal_senders')::integer
 	   + current_setting('max_prepared_transactions')::integer)});
-is($n, int($locks / 10), 'each is a tenth of the lock table');
+# From 18 on the server has some processes more, of 10 locks each.
+cmp_ok(abs($n - $locks / 10), '<', 6, 'each is a tenth of the lock table');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'}),
 	$n + $purged, 'a lock each');
 start_query($workers[0], 'CALL idem_maintain(batch => 10000)');
