@@ -11,6 +11,8 @@
 #   streaming  true: standbys may follow it
 #   init       further options of PostgreSQL::Test::Cluster::init, an array
 #   start      false: do not start it
+#   install_path, destdir
+#              another server, and what test/build has made for it
 # new_standby(name, primary, options) returns one that streams from primary,
 # started in hot standby; conf and start as above.
 #
@@ -38,14 +40,16 @@ sub finish
 sub new_node
 {
 	my ($name, %options) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $destdir = $options{destdir} || $ENV{IDEM_DESTDIR};
+	my $node = PostgreSQL::Test::Cluster->new($name,
+		$options{install_path} ? (install_path => $options{install_path}) : ());
 
 	$node->init(
 		$options{streaming} ? (allows_streaming => 1) : (),
 		@{ $options{init} || [] });
 	$node->append_conf('postgresql.conf',
-		"include '$ENV{IDEM_DESTDIR}/server.conf'\n")
-	  if defined $ENV{IDEM_DESTDIR};
+		"include '$destdir/server.conf'\n")
+	  if defined $destdir;
 	return finish($node, %options);
 }
 
