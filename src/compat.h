@@ -17,11 +17,17 @@
 #include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/guc_tables.h"
+#include "utils/jsonb.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
 #if PG_VERSION_NUM < 150000
 #error "idempotency needs PostgreSQL 15 or newer"
+#endif
+
+/* 18 has the keyword instead of an attribute */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn _Noreturn
 #endif
 
 /* 16 tells which indexes an update has to touch */
@@ -50,6 +56,22 @@ compat_insert_index_tuples(ResultRelInfo *rri, TupleTableSlot *slot,
 		flags = EIIT_IS_UPDATE |
 			(which == TU_Summarizing ? EIIT_ONLY_SUMMARIZING : 0);
 	ExecInsertIndexTuples(rri, estate, flags, slot, NIL, NULL);
+#endif
+}
+
+/* 19 takes options */
+static inline TM_Result
+compat_tuple_update(Relation rel, ItemPointer tid, TupleTableSlot *slot,
+					CommandId command, Snapshot snapshot,
+					TM_FailureData *failure, LockTupleMode *mode,
+					IdemUpdateIndexes *which)
+{
+#if PG_VERSION_NUM < 190000
+	return table_tuple_update(rel, tid, slot, command, snapshot,
+							  InvalidSnapshot, true, failure, mode, which);
+#else
+	return table_tuple_update(rel, tid, slot, command, 0, snapshot,
+							  InvalidSnapshot, true, failure, mode, which);
 #endif
 }
 
@@ -118,6 +140,28 @@ compat_shmem_hash(const char *name, int nelems, HASHCTL *ctl, int flags)
 	return ShmemInitHash(name, nelems, nelems, ctl, flags);
 #else
 	return ShmemInitHash(name, nelems, ctl, flags);
+#endif
+}
+
+/* 19 keeps the result with the stack */
+#if PG_VERSION_NUM < 190000
+typedef struct IdemJsonbState
+{
+	JsonbParseState *stack;
+	JsonbValue *result;
+} IdemJsonbState;
+#else
+typedef JsonbInState IdemJsonbState;
+#endif
+
+static inline void
+compat_push_jsonb(IdemJsonbState *state, JsonbIteratorToken what,
+				  JsonbValue *value)
+{
+#if PG_VERSION_NUM < 190000
+	state->result = pushJsonbValue(&state->stack, what, value);
+#else
+	pushJsonbValue(state, what, value);
 #endif
 }
 

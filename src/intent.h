@@ -8,6 +8,7 @@
 #ifndef IDEM_INTENT_H
 #define IDEM_INTENT_H
 
+#include "compat.h"
 #include "idempotency.h"
 #include "access/transam.h"
 
@@ -111,9 +112,8 @@ typedef bool (*IdemJudge) (IdemIntent *intent, void *arg);
 
 extern void outbox_read_worker(IdemWorker *worker, FunctionCallInfo fcinfo,
 							   int name_arg, int lease_arg);
-extern void outbox_refuse(const IdemIntent *intent, int code,
-						  const char *message, const char *hint)
-			pg_attribute_noreturn();
+pg_noreturn extern void outbox_refuse(const IdemIntent *intent, int code,
+									  const char *message, const char *hint);
 extern char *outbox_show_id(Datum id);
 extern bool outbox_may_resend(const IdemIntent *intent, TimestampTz now);
 extern void outbox_take(IdemIntent *intent, const IdemWorker *worker,

@@ -181,20 +181,19 @@ may_speak(const IdemIntent *intent, const Word *word)
 static NullableDatum
 add_evidence(NullableDatum before, NullableDatum evidence)
 {
-	JsonbParseState *state = NULL;
+	IdemJsonbState state = {0};
 	Jsonb	   *added = DatumGetJsonbP(evidence.value);
 	JsonbValue	value;
-	JsonbValue *array;
 	NullableDatum result = {0};
 
-	(void) pushJsonbValue(&state, WJB_BEGIN_ARRAY, NULL);
+	compat_push_jsonb(&state, WJB_BEGIN_ARRAY, NULL);
 	if (!before.isnull)
 	{
 		JsonbContainer *old = &DatumGetJsonbP(before.value)->root;
 
 		for (uint32 i = 0; i < JsonContainerSize(old); i++)
-			(void) pushJsonbValue(&state, WJB_ELEM,
-								  getIthJsonbValueFromContainer(old, i));
+			compat_push_jsonb(&state, WJB_ELEM,
+							  getIthJsonbValueFromContainer(old, i));
 	}
 	if (!JsonbExtractScalar(&added->root, &value))
 	{
@@ -202,9 +201,9 @@ add_evidence(NullableDatum before, NullableDatum evidence)
 		value.val.binary.data = &added->root;
 		value.val.binary.len = VARSIZE_ANY_EXHDR(added);
 	}
-	(void) pushJsonbValue(&state, WJB_ELEM, &value);
-	array = pushJsonbValue(&state, WJB_END_ARRAY, NULL);
-	result.value = JsonbPGetDatum(JsonbValueToJsonb(array));
+	compat_push_jsonb(&state, WJB_ELEM, &value);
+	compat_push_jsonb(&state, WJB_END_ARRAY, NULL);
+	result.value = JsonbPGetDatum(JsonbValueToJsonb(state.result));
 	return result;
 }
 

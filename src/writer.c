@@ -208,10 +208,9 @@ writer_try_update(IdemWriter *writer, ItemPointerData tid)
 	TM_Result	result;
 
 	ExecStoreVirtualTuple(writer->slot);
-	result = table_tuple_update(writer->rel, &tid, writer->slot,
-								GetCurrentCommandId(true), SnapshotSelf,
-								InvalidSnapshot, true, &failure, &mode,
-								&which);
+	result = compat_tuple_update(writer->rel, &tid, writer->slot,
+								 GetCurrentCommandId(true), SnapshotSelf,
+								 &failure, &mode, &which);
 	if (result == TM_Updated || result == TM_Deleted)
 		return false;
 	if (result != TM_Ok)
