@@ -86,3 +86,6 @@ SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid,
 WHERE i.indrelid IN ('idem_record'::regclass, 'idem_event'::regclass, 'idem_intent'::regclass, 'idem_step'::regclass)
 ORDER BY c.relname COLLATE "C";
 DROP EXTENSION amcheck;
+
+-- nothing of this is for other tests to purge
+SELECT version FROM idem_define('interplay');
