@@ -151,7 +151,7 @@ class Owner(Session):
             self.release(mine, ("ID003",))      # an earlier attempt left an intent
         elif how == "rollback":
             self.give_up()
-        else:
+        elif mine["lease_until"] is None:       # else the policy gave it a lease
             self.allowed.add("ID001")
             self.ops.append({"f": "forget", **self.facts(mine), "s": time.time(),
                              "e": time.time()})
