@@ -9,6 +9,7 @@
 
 #include "access/tableam.h"
 #include "intent.h"
+#include "row.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -146,24 +147,10 @@ intent_from_row(IdemIntent *intent, TupleTableSlot *slot)
 }
 
 static void
-put_time(Datum *values, bool *isnull, int column, TimestampTz value)
-{
-	values[column] = TimestampTzGetDatum(value);
-	isnull[column] = value == IDEM_NO_TIME;
-}
-
-static void
 put_token(Datum *values, bool *isnull, int column, int64 value)
 {
 	values[column] = Int64GetDatum(value);
 	isnull[column] = value == 0;
-}
-
-static void
-put_nullable(Datum *values, bool *isnull, int column, NullableDatum value)
-{
-	values[column] = value.value;
-	isnull[column] = value.isnull;
 }
 
 void

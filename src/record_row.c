@@ -13,6 +13,7 @@
 #include "commands/trigger.h"
 #include "idempotency.h"
 #include "record_row.h"
+#include "row.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/rel.h"
@@ -161,20 +162,6 @@ put_value(Datum *values, bool *isnull, int column, Datum value)
 {
 	values[column] = value;
 	isnull[column] = false;
-}
-
-static void
-put_time(Datum *values, bool *isnull, int column, TimestampTz value)
-{
-	values[column] = TimestampTzGetDatum(value);
-	isnull[column] = value == IDEM_NO_TIME;
-}
-
-static void
-put_nullable(Datum *values, bool *isnull, int column, NullableDatum value)
-{
-	values[column] = value.value;
-	isnull[column] = value.isnull;
 }
 
 /*
