@@ -82,7 +82,7 @@ FROM unnest(ARRAY['complete(%L)', 'fail(%L)', 'release(%L)', 'unknown(%L, ''why'
 	 LATERAL pg_temp.code_of(format('SELECT idem_' || replace(verb, '%L', '%L::idem_ticket'), ticket)) AS done
 WHERE done = 'accepted';
 
--- Release is refused while an intent is not settled, and allowed after.
+-- Release says that nothing happened: refused unless every intent is rejected.
 SELECT idem_claim('t', 'intent', 'release', lease => '1 hour') AS ticket \gset
 SELECT operation_id FROM idem_intend(:'ticket', 'pay', 'release bank') \gset
 SELECT pg_temp.code_of(format('SELECT idem_release(%L::idem_ticket)', :'ticket')) AS pending;
@@ -92,6 +92,25 @@ SELECT token FROM idem_reconcile('release bank', 'me', 1, '1 hour') \gset
 SELECT pg_temp.code_of(format('SELECT idem_release(%L::idem_ticket)', :'ticket')) AS unknown;
 SELECT state FROM idem_reject(:'operation_id', :token, 'card is blocked');
 SELECT pg_temp.code_of(format('SELECT idem_release(%L::idem_ticket)', :'ticket')) AS rejected;
+
+-- A confirmed one has happened: were its command released, another one with its
+-- guard would do the same again, and nobody would run the first to its end.
+SELECT idem_claim('t', 'intent', 'confirmed', '1', guard => 'cart', lease => '1 hour') AS ticket \gset
+SELECT operation_id FROM idem_intend(:'ticket', 'pay', 'release bank') \gset
+SELECT token FROM idem_send(:'operation_id', 'me', '1 hour') \gset
+SELECT state FROM idem_confirm(:'operation_id', :token);
+CALL pg_temp.refused(format('SELECT idem_release(%L::idem_ticket)', :'ticket'));
+CALL pg_temp.refused(format('SELECT idem_release(''t'', ''intent'', ''confirmed'', %L)',
+							(:'ticket'::idem_ticket).token));
+SELECT outcome, duplicate_of FROM idem_claim('t', 'intent', 'twin', '2', guard => 'cart');
+-- who takes over goes on from there, and cannot give it back either
+SELECT idem_heartbeat(:'ticket'::idem_ticket, '1 us') IS NOT NULL AS lapsed;
+BEGIN;
+SELECT idem_claim('t', 'intent', 'confirmed', '1') AS ticket \gset
+SELECT (:'ticket'::idem_ticket).outcome, pg_temp.code_of(format('SELECT idem_release(%L::idem_ticket)', :'ticket')) AS release;
+SELECT state FROM idem_intend(:'ticket', 'pay', 'release bank');
+SELECT idem_complete(:'ticket'::idem_ticket, '"paid"');
+COMMIT;
 
 -- Bad input.
 SELECT idem_claim('t', 'intent', 'bad', lease => '1 hour') AS ticket \gset

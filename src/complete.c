@@ -139,15 +139,16 @@ write_pending(IdemTable *table, const IdemAddress *address,
 }
 
 /*
- * Nothing happened, says who releases; an open intent says it may have, or
- * will.
+ * Nothing happened, says who releases: the command gives its guard back, and
+ * nobody is asked to run it again.  An intent that was not rejected says that
+ * something has happened, may have, or will.
  */
 static void
-refuse_with_open_intent(const IdemAddress *address, IdemState state)
+refuse_with_intent(const IdemAddress *address, IdemState state)
 {
-	if (intent_exists(address, INTENTS_UNSETTLED, INTENT_EVER))
+	if (intent_exists(address, INTENTS_NOT_REJECTED, INTENT_EVER))
 		complete_refuse(address, state, ACTION_RELEASE,
-						"It has an intent that is not settled.");
+						"It has an intent that was not rejected. Complete or fail it, or leave it to whoever takes over when its lease has lapsed.");
 }
 
 static void
@@ -163,7 +164,7 @@ apply_to_pending(IdemTable *table, const IdemAddress *address,
 			stat_count_action(address->operation, change->action);
 			break;
 		case ACTION_RELEASE:
-			refuse_with_open_intent(address, STATE_PROCESSING);
+			refuse_with_intent(address, STATE_PROCESSING);
 			/* the lock stays: a savepoint may bring the claim back */
 			pending_close(claim, PENDING_RELEASED);
 			stat_count_action(address->operation, change->action);
@@ -188,8 +189,6 @@ static void
 check_repeat(const IdemAddress *address, const IdemChange *change,
 			 const IdemRecord *record)
 {
-	if (change->action == ACTION_RELEASE)
-		return;
 	if (GetCurrentTimestamp() >= record->expires_at)
 		complete_refuse(address, record->state, change->action,
 						"Its answer has expired, so it cannot be compared.");
@@ -240,7 +239,7 @@ apply_to_record(IdemTable *table, const IdemAddress *address,
 			if (next == record->state)
 				return;
 			if (change->action == ACTION_RELEASE)
-				refuse_with_open_intent(address, record->state);
+				refuse_with_intent(address, record->state);
 			event_write(address, record->attempt, record->state, next,
 						change->reason);
 			record->state = next;
