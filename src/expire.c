@@ -200,12 +200,6 @@ sweep_one(IdemTable *table, const IdemAddress *address, TupleTableSlot *seen,
 
 	if (!lock_expired(table, address, seen, until, &record))
 		return false;
-	if (!record_has_payload(&record))
-	{
-		/* another sweep came first */
-		address_unlock(address);
-		return false;
-	}
 	record_drop_payload(&record);
 	record_update(table, address, &record);
 	stat_count(address->operation, STAT_SWEPT);

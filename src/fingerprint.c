@@ -114,8 +114,9 @@ put_counted(Encoder *encoder, char tag, const void *bytes, int len)
 
 /*
  * numeric_send() gives digits, weight, sign and scale as 16-bit numbers in
- * network order, then base-10000 digits.  Equal numbers can differ in scale,
- * and by zeroes at either end of the digits.
+ * network order, then base-10000 digits.  Equal numbers can differ in scale
+ * alone: a numeric has no zeroes at either end of its digits, and its zero has
+ * neither weight nor sign.
  */
 static void
 put_number(Encoder *encoder, Numeric number)
@@ -124,27 +125,18 @@ put_number(Encoder *encoder, Numeric number)
 										   NumericGetDatum(number));
 	bytea	   *wire = DatumGetByteaPP(sent);
 	int			ndigits = (VARSIZE_ANY_EXHDR(wire) - 8) / 2;
-	uint16	   *digits;
-	int			weight;
 	uint16	   *words;
+	uint16	   *digits;
 	uint16		head[2];
 
 	/* palloc aligns the varlena, and its header is four bytes long */
 	Assert(!VARATT_IS_SHORT(wire));
 	words = (uint16 *) VARDATA(wire);
-	weight = (int16) pg_ntoh16(words[1]);
 	digits = words + 4;
-	while (ndigits > 0 && digits[0] == 0)
-	{
-		digits++;
-		ndigits--;
-		weight--;
-	}
-	while (ndigits > 0 && digits[ndigits - 1] == 0)
-		ndigits--;
+	Assert(ndigits == 0 || (digits[0] != 0 && digits[ndigits - 1] != 0));
 
-	head[0] = ndigits > 0 ? words[2] : 0;	/* sign */
-	head[1] = ndigits > 0 ? pg_hton16((uint16) weight) : 0;
+	head[0] = words[2];			/* sign */
+	head[1] = words[1];			/* weight */
 	put_tag(encoder, TAG_NUMBER);
 	memcpy(reserve(encoder, sizeof(head)), head, sizeof(head));
 	put_counted(encoder, TAG_NUMBER, digits, ndigits * sizeof(uint16));
