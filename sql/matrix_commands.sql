@@ -61,7 +61,8 @@ BEGIN
 	WHEN 'lease' THEN
 		answer := idem_claim('t', operation, key, '1', lease => '1 h');
 	WHEN 'recover' THEN
-		SELECT * INTO answer FROM idem_recover('w', 10000, '1 h') AS r WHERE r.key = ask.key;
+		SELECT * INTO answer FROM idem_recover('w', 10000, '1 h') AS r
+			WHERE (r.operation, r.key) = (ask.operation, ask.key);
 	WHEN 'cancel' THEN
 		answer := idem_cancel('t', operation, key, 'why');
 	WHEN 'unknown' THEN
@@ -99,6 +100,12 @@ BEGIN
 		NULL;
 	END;
 	moved := after::text IS DISTINCT FROM before::text;
+	IF (after.lease_until IS NOT NULL) <> (after.state = 'processing')
+		OR (after.unknown_at IS NOT NULL) <> (after.state = 'unknown')
+		OR (after.completed_at IS NOT NULL) <> (after.state IN ('succeeded', 'failed', 'cancelled'))
+		OR after.once_more AND after.state <> 'released' THEN
+		result := result || ', with columns of another state';
+	END IF;
 	IF moved THEN
 		result := concat_ws(' ', nullif(result, ''), '->', after.state);
 	END IF;

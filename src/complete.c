@@ -91,6 +91,7 @@ complete_end(IdemRecord *record, const IdemAddress *address, IdemState state,
 		policy_ttl_us(&policy, asked_ttl_us);
 	record->lease_until = IDEM_NO_TIME;
 	record->unknown_at = IDEM_NO_TIME;
+	record->once_more = false;
 	record->ttl_us = 0;
 	record->result = *result;
 }
@@ -121,7 +122,6 @@ write_pending(IdemTable *table, const IdemAddress *address,
 	record->guard = claim->guard;
 	record->owner = text_or_null(claim->owner);
 	record->reason = null_datum();
-	record->once_more = false;
 	complete_end(record, address,
 				 state_next(STATE_PROCESSING, change->action),
 				 &change->result, claim->ttl_us);
