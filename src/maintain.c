@@ -104,7 +104,6 @@ require_right(const char *call)
 {
 	access_require(NULL);
 	PreventCommandIfReadOnly(call);
-	PreventCommandDuringRecovery(call);
 }
 
 PG_FUNCTION_INFO_V1(idem_sweep);
@@ -145,7 +144,7 @@ give_up_one(IdemTable *table, const IdemAddress *address)
 
 	if (!address_try_lock(address))
 		return false;
-	if (record_probe(table, address, &record) && !record.ours &&
+	if (record_probe(table, address, &record) &&
 		record.state == STATE_PROCESSING &&
 		GetCurrentTimestamp() >= record.lease_until)
 	{
