@@ -135,7 +135,7 @@ COMMENT ON FUNCTION idem_grant(regrole, text) IS
 'Gives a role what its level needs: functions, views, the two types, and USAGE on the schema where it has none; no right on a table. Levels add up. Again after an upgrade, for what is new. For the extension''s owner and superusers.
 Arguments: role. level: client (claims commands and works on them), worker (client, and sends, recovers and reconciles), monitor (sees what is stuck, and figures), operator (all of these, and decides, defines policies and adopts).
 Returns: nothing.
-Errors: 22004, 22023 unknown level, 42501, 42704 no such role. Tables: none.';
+Errors: 22004, 22023 unknown level, 25006, 42501 not the owner, 42704 no such role. Tables: none.';
 
 CREATE FUNCTION idem_revoke(role regrole) RETURNS void
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE
@@ -154,4 +154,4 @@ COMMENT ON FUNCTION idem_revoke(regrole) IS
 'Takes from a role what idem_grant gave it, whatever the levels. USAGE on the schema stays. For the extension''s owner and superusers.
 Arguments: role.
 Returns: nothing.
-Errors: 22004, 42501, 42704 no such role. Tables: none.';
+Errors: 22004, 25006, 42501 not the owner, 42704 no such role. Tables: none.';

@@ -9,7 +9,7 @@ COMMENT ON FUNCTION idem_send(uuid, text, interval) IS
 'Takes one pending intent in flight oneself. The call may be made only after this transaction has committed.
 Arguments: intent, its operation_id. worker: a name for people to read, 1 to 255 characters. lease: until when the outcome is expected, more than zero; after it the outcome is unknown.
 Returns: the intent with its token.
-Errors: 22004, 22023, 25006, 40P01, 55P03, 57014, ID003 not committed, not pending, or too late to send again, ID006 restored copy, ID503. Tables: reads idem_record; writes idem_intent, and idem_event for what was sent before.';
+Errors: 22004, 22023, 25006, 53200, 55P03, 57014, 40P01, ID003 not committed, not pending, or too late to send again, ID006 restored copy, ID503. Tables: reads idem_record; writes idem_intent, and idem_event for what was sent before.';
 
 CREATE FUNCTION idem_dispatch(target text, worker text, n integer, lease interval) RETURNS SETOF idem_intent
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_dispatch';
@@ -27,7 +27,7 @@ COMMENT ON FUNCTION idem_confirm(uuid, bigint, json) IS
 'It happened. The same again by the same token is accepted and changes nothing.
 Arguments: intent, its operation_id; token, from idem_send, idem_dispatch or idem_reconcile. response: what the target answered, kept byte for byte.
 Returns: the intent.
-Errors: 22004, 22023, 25006, 40P01, 55P03, 57014, ID002 stale token: what you know is evidence for idem_settle, ID003 another word was said, ID503. Tables: reads idem_record; writes idem_intent; idem_record and idem_event when it was the last open question of an unknown command.';
+Errors: 22004, 22023, 25006, 53200, 55P03, 57014, 40P01, ID002 stale token: what you know is evidence for idem_settle, ID003 another word was said, ID503. Tables: reads idem_record; writes idem_intent; idem_record and idem_event when it was the last open question of an unknown command.';
 
 CREATE FUNCTION idem_reject(intent uuid, token bigint, reason text, response json DEFAULT NULL) RETURNS idem_intent
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_reject';
@@ -54,4 +54,4 @@ COMMENT ON FUNCTION idem_retry(uuid, text) IS
 'Makes a pending intent due now, and counts its tries from zero: for dead ones, or when the target is back. Notifies the channel of the operation''s policy.
 Arguments: intent, its operation_id. reason: 1 to 1024 characters.
 Returns: the intent.
-Errors: 22004, 22023, 25006, 40P01, 55P03, 57014, ID003 not pending, ID503. Tables: reads idem_record, idem_policy; writes idem_intent, idem_event.';
+Errors: 22004, 22023, 25006, 53200, 55P03, 57014, 40P01, ID003 not pending, ID503. Tables: reads idem_record, idem_policy; writes idem_intent, idem_event.';

@@ -141,4 +141,4 @@ COMMENT ON FUNCTION idem_define(text, interval, interval, interval,
 'Defines the policy of an operation as a whole: an argument left out returns to its default. Every session follows it from its commit on.
 Arguments: operation, 1 to 128 characters. ttl, lease, max_lease, tombstone_retention: more than zero, at most 36500 days, without months. wait: zero to 1 day. max_attempts: 1 or more. ignore_paths: JSON Pointers (RFC 6901) left out of the fingerprint. keep_request: leased claims store their request. steps: legal steps in their order, each 1 to 128 characters. comment: free text. notify: a channel of 1 to 63 bytes, notified with the target whenever an intent becomes due for a relay; such a transaction cannot be prepared. NULL means the default.
 Returns: the policy; its version grows by one when anything but the comment changed.
-Errors: 22004, 22023, 42501 bound to some tenants. Tables: writes idem_policy, idem_policy_steps.';
+Errors: 22004, 22023, 25006, 42501 bound to some tenants. Tables: writes idem_policy, idem_policy_steps.';

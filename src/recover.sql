@@ -10,7 +10,7 @@ RETURNS idem_ticket
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_recover_one';
 REVOKE ALL ON FUNCTION idem_recover_one(text, text, text, text, interval) FROM PUBLIC;
 COMMENT ON FUNCTION idem_recover_one(text, text, text, text, interval) IS
-'Internal: a ticket with outcome resume or unknown; NULL when the command is not lapsed or is locked. Errors: 22004, 22023, 25006. Tables: writes idem_record, idem_event.';
+'Internal: a ticket with outcome resume or unknown; NULL when the command is not lapsed or is locked. Errors: 22004, 22023, 25006, 53200, ID503. Tables: writes idem_record, idem_event.';
 
 CREATE FUNCTION idem_recover(worker text, n integer, lease interval) RETURNS SETOF idem_ticket
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER
@@ -68,7 +68,7 @@ COMMENT ON FUNCTION idem_recover(text, integer, interval) IS
 'Takes over commands whose lease has lapsed, or that evidence or a decision released: those without an open question are handed to this worker (outcome resume, next attempt, new token), those with an intent in flight move to unknown. Two workers never get the same one, and never wait for each other.
 Arguments: worker, the new owner, 1 to 255 characters. n: at most so many, 1 to 10000. lease: of the new owner, more than zero; not longer than max_lease of the operation''s policy, see lease_until of the ticket.
 Returns: the tickets: what was released first, then by the time that their lease lapsed. Fewer than n too while there are more: each takes a lock until the transaction ends, and one call takes at most an eighth of the lock table (max_locks_per_transaction x max_connections); call again in the next transaction. Each has the stored request under a policy with keep_request.
-Errors: 22004, 22023, 25006, ID006 restored copy. Tables: reads idem_policy, idem_intent, idem_origin; writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 53200, ID006 restored copy, ID503. Tables: reads idem_policy, idem_intent, idem_origin; writes idem_record, idem_event.';
 
 CREATE FUNCTION idem_unknown(ticket idem_ticket, reason text) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_unknown';
@@ -77,7 +77,7 @@ COMMENT ON FUNCTION idem_unknown(idem_ticket, text) IS
 'The owner of a leased command cannot tell what became of it: nobody may run it until evidence is in.
 Arguments: ticket, from the claim. reason: 1 to 1024 characters.
 Returns: nothing.
-Errors: 22004, 22023, 25006, 42501 tenant not allowed, ID002, ID003. Tables: writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale or missing ticket, ID003 atomic claim, or the command has ended, ID503. Tables: writes idem_record, idem_event.';
 
 CREATE FUNCTION idem_resolve(
 	tenant text, operation text, key text, state text, reason text,
@@ -90,7 +90,7 @@ COMMENT ON FUNCTION idem_resolve(text, text, text, text, text, json, integer, te
 'A person''s decision on an unknown command.
 Arguments: tenant, operation, key. state: succeeded, failed or released. reason: 1 to 1024 characters. The others as in idem_complete, for succeeded and failed.
 Returns: nothing.
-Errors: 22004, 22023, 25006, 42501 tenant not allowed, ID003 the command is not unknown, or an intent of it is in flight or unknown, ID005. Tables: reads idem_intent; writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID003 the command is not unknown, or an intent of it is in flight or unknown, ID005 answer too large, ID503. Tables: reads idem_intent; writes idem_record, idem_event.';
 
 CREATE FUNCTION idem_cancel(tenant text, operation text, key text, reason text) RETURNS idem_ticket
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_cancel';
@@ -99,7 +99,7 @@ COMMENT ON FUNCTION idem_cancel(text, text, text, text) IS
 'Answers "did it happen?" for good: a command that was never claimed becomes cancelled, and a late original is refused.
 Arguments: tenant, operation, key. reason: 1 to 1024 characters.
 Returns: a ticket without token: cancelled, or what stands there instead: in_progress, unknown, expired, or replay without the response. in_progress with state released: nobody is at it, but it has an intent that was not rejected, so it has to be run to its end.
-Errors: 22004, 22023, 25006, 42501 tenant not allowed. Tables: writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, ID503. Tables: writes idem_record, idem_event.';
 
 /*
  * Everything that needs a hand, with the next call to make.  The clock is
