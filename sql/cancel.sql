@@ -69,3 +69,10 @@ SELECT outcome FROM idem_cancel('t', 'cancel', 'bad', repeat('r', 1024));
 BEGIN READ ONLY;
 SELECT pg_temp.code_of('SELECT idem_cancel(''t'', ''cancel'', ''read only'', ''why'')') AS read_only;
 ROLLBACK;
+
+-- What it cannot cancel it lets go of at once.
+SELECT idem_complete(idem_claim('t', 'cancel', 'let go'), '1');
+BEGIN;
+SELECT outcome FROM idem_cancel('t', 'cancel', 'let go', 'why');
+SELECT count(*) AS locks FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid();
+ROLLBACK;

@@ -45,6 +45,11 @@ SELECT version FROM idem_define('purge', ttl => '1 us', tombstone_retention => '
 SELECT * FROM idem_sweep();
 SELECT key, records, steps, intents, events > 0 AS events FROM pg_temp.left_over;
 SELECT version FROM idem_define('purge', ttl => '1 us', tombstone_retention => '1 us');
+-- in the end it holds the addresses that it purged, and no others
+BEGIN;
+SELECT swept, purged, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()) - purged AS other_locks
+FROM idem_sweep();
+ROLLBACK;
 SELECT * FROM idem_sweep();
 SELECT key, records, steps, intents, events > 0 AS events FROM pg_temp.left_over;
 

@@ -104,4 +104,9 @@ SELECT idem_claim('t', 'recover own', 'k') AS ticket \gset
 SELECT key FROM idem_recover('w', 1000, '1 hour') WHERE operation = 'recover own';
 SELECT count(idem_complete(:'ticket'::idem_ticket, '1')) AS completed;
 COMMIT;
-SELECT state, attempt FROM idem_record WHERE operation = 'recover own';
+SELECT state, attempt, once_more, unknown_at, reason FROM idem_record WHERE operation = 'recover own';
+
+-- A command that was claimed without a request has none to hand on.
+SELECT outcome FROM idem_claim('t', 'recover', 'no request', lease => '1 us');
+SELECT outcome, request FROM idem_recover('w', 1000, '1 hour') WHERE key = 'no request';
+SELECT request FROM idem_record WHERE operation = 'recover' AND key = 'no request';

@@ -88,3 +88,11 @@ END
 $$;
 SELECT outcome, attempt FROM idem_claim('t', 'release', 'often', '1',
 										lease => '1 hour');
+
+-- What was said of an attempt goes when the next one begins, or ends.
+SELECT count(idem_release(idem_claim('t', 'release', k, lease => '1 hour'), 'not now'))
+FROM unnest(ARRAY['again atomic', 'again leased']) AS k;
+SELECT idem_complete(idem_claim('t', 'release', 'again atomic'), '1');
+SELECT outcome FROM idem_claim('t', 'release', 'again leased', lease => '1 hour');
+SELECT key, state, attempt, reason FROM idem_record
+WHERE operation = 'release' AND key LIKE 'again%' ORDER BY key;

@@ -109,6 +109,7 @@ CALL pg_temp.refused($$SELECT idem_retry('00000000-0000-0000-0000-000000000000',
 
 -- The others concern every tenant, or hand out and show those that are allowed.
 CALL pg_temp.refused('SELECT idem_adopt()');
+CALL pg_temp.refused('SELECT idem_sweep()');
 CALL pg_temp.refused($$SELECT idem_define('tenants')$$);
 CALL pg_temp.refused('SELECT FROM idem_stat');
 CALL pg_temp.refused('SELECT idem_stat_reset()');

@@ -81,6 +81,22 @@ SELECT state, past_token FROM idem_dispatch('words defer', 'w2', 1, '1 hour');
 CALL pg_temp.refused(format(pg_temp.call('defer'), :'id', :deferred));
 CALL pg_temp.refused(format(pg_temp.call('confirm'), :'id', :deferred));
 
+-- So does a hand-out to somebody who asks again.
+SELECT token AS unclear FROM tokens WHERE name = 'unclear' \gset
+SELECT state, past_token FROM idem_reconcile('words unclear', 'r2', 1, '1 hour');
+SELECT pg_temp.code_of(format(pg_temp.call('unclear'), idem_operation_id('t', 'words', 'k', 'unclear'), :unclear)) AS unclear;
+
+-- A deferral of what was sent twice leaves the first call in question, until a
+-- verdict has said that it did not happen.
+SELECT operation_id AS id FROM idem_intend(:'ticket', 'doubt', 'words doubt', resend_safe_for => '1 day') \gset
+SELECT doubtful FROM idem_send(:'id', 'w', '1 us');
+SELECT doubtful, token FROM idem_send(:'id', 'w', '1 us') \gset
+SELECT :'doubtful' AS doubtful, state, doubtful FROM idem_defer(:'id', :token, 'busy');
+SELECT token FROM idem_reconcile('words doubt', 'r', 1, '1 hour') \gset
+SELECT state, doubtful FROM idem_settle(:'id', :token, 'absent', '1');
+SELECT token FROM idem_send(:'id', 'w', '1 hour') \gset
+SELECT state, doubtful FROM idem_defer(:'id', :token, 'busy');
+
 -- Refusals name the state, and say what to do.
 SELECT token AS absent FROM tokens WHERE name = 'absent' \gset
 CALL pg_temp.refused(format(pg_temp.call('happened'), idem_operation_id('t', 'words', 'k', 'absent'), :absent));

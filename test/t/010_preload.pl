@@ -103,4 +103,15 @@ is(sqlstate($session, q{CREATE EXTENSION idempotency;
 	'00000', 'preloaded: CREATE EXTENSION');
 
 $session->quit;
+
+# Beside a library that was loaded before it and asks for shared memory as well.
+configure('pg_stat_statements,idempotency', 'good');
+$node->restart;
+is($node->safe_psql('postgres', q{
+		CREATE EXTENSION pg_stat_statements;
+		SELECT outcome FROM idem_replay('t', 'both', 'k');
+		SELECT lookups FROM idem_stat WHERE operation = 'both';
+		SELECT count(*) > 0 FROM pg_stat_statements}),
+	"absent\n1\nt", 'both libraries have their memory');
+
 done_testing();

@@ -116,6 +116,20 @@ $node->safe_psql('postgres', 'CALL idem_maintain()');
 is($node->safe_psql('postgres', q{SELECT count(*) FILTER (WHERE operation = 'a'), count(*), count(response) FROM idem_record}),
 	'0|3100|0', 'all is done');
 
+# What somebody may take over is looked at and let go of, however much there is.
+$node->safe_psql('postgres', q{
+	DO $$ BEGIN
+		FOR i IN 1 .. 3000 LOOP
+			PERFORM idem_claim('t', 'lapsed', i::text, lease => '1 us');
+			IF i % 100 = 0 THEN
+				COMMIT;
+			END IF;
+		END LOOP;
+	END $$});
+is(sqlstate($node, 'CALL idem_maintain()'), '00000', 'many lapsed commands do not fill the lock table');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM idem_record WHERE operation = 'lapsed' AND state = 'processing'}),
+	3000, 'and stay as they are');
+
 # It rests between its batches: seen, holding nothing, and cancelled at once.
 $node->safe_psql('postgres', q{CALL fill('rest', 300)});
 start_query($workers[0], 'CALL idem_maintain(batch => 20, effort => 0.01)');

@@ -131,4 +131,10 @@ $node->safe_psql('postgres', sprintf("DO \$\$ BEGIN $settle; END \$\$", 'happene
 unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile, $logged), qr/verdict/,
 	'a repetition is no contradiction');
 
+# An operation id is the same in every encoding, since other systems know it.
+$node->safe_psql('postgres', q{CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'});
+$node->safe_psql('latin1', 'CREATE EXTENSION idempotency');
+my $id = q{SET client_encoding = 'UTF8'; SELECT idem_operation_id('Zoë', 'café', 'ß', 'ñ')};
+is($node->safe_psql('latin1', $id), $node->safe_psql('postgres', $id), 'the same id in LATIN1 and UTF8');
+
 done_testing();

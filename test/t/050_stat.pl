@@ -230,6 +230,21 @@ $node->command_ok([ 'pgbench', '-n', '-c', 8, '-j', 2, '-t', 4, '-f', $script,
 is(figures('storm'), 'lookups=160000 lookups_absent=160000',
 	'eight sessions that do nothing else: nothing is lost');
 
+# The longest names, of 512 bytes, which differ in their last character alone.
+my ($long, $longer) = map { "repeat(U&'\\+01F600', 127) || U&'\\+01F60$_'" } 1, 2;
+for my $times (1, 2)
+{
+	$node->safe_psql('postgres', "SELECT idem_replay(repeat(U&'\\+01F600', 128), $long, repeat(U&'\\+01F600', 255))
+		FROM generate_series(1, 3); SELECT idem_replay('t', $longer, 'k')");
+	is($node->safe_psql('postgres', "
+			SELECT octet_length(operation), length(operation), lookups FROM idem_stat
+			WHERE operation IN ($long, $longer) ORDER BY lookups"),
+		"512|128|$times\n512|128|" . 3 * $times, 'each of the longest names has its own');
+}
+$node->safe_psql('postgres', "SELECT idem_stat_reset($long)");
+is($node->safe_psql('postgres', "SELECT lookups FROM idem_stat WHERE operation IN ($long, $longer) ORDER BY lookups"),
+	"0\n2", 'and is reset by its name');
+
 # Reset: one, all; nobody has to ask again for where to count.
 my $session = session($node);
 $session->query_safe(q{SELECT idem_replay('t', 'many', 'k')});
@@ -263,7 +278,7 @@ $session->query_safe(q{SELECT idem_replay('t', 'many', 'k')});
 is(figures('many'), 'lookups=1 lookups_absent=1', 'nor is it reset from there');
 
 # No room: counted together.  Many make entries until it is full, then one.
-$session->query_safe(q{SELECT idem_replay('t', '(others)', 'k')});
+$node->safe_psql('postgres', q{SELECT idem_replay('t', '(others)', 'k')});
 is(figures('(others)'), 'lookups=1 lookups_absent=1',
 	'an operation of that name is counted with the others');
 append_to_file($script = $node->basedir . '/more.sql', q{
