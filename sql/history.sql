@@ -203,3 +203,8 @@ SELECT count(*) > 0 AS told, pg_current_xact_id_if_assigned() IS NULL AS no_xid 
 COMMIT;
 SELECT * FROM idem_history('t', 'o', ' ');
 SELECT * FROM idem_history('t', NULL, 'k');
+
+-- Who claimed it first is told as well where the trail goes on from there.
+SELECT idem_unknown(idem_claim('t', 'history told', 'owned', lease => '1 hour', owner => 'first owner'), 'cannot tell');
+SELECT attempt, from_state, to_state, CASE actor WHEN session_user THEN 'login role' ELSE actor END AS actor, reason
+FROM idem_history('t', 'history told', 'owned');

@@ -94,7 +94,7 @@ BEGIN ATOMIC
 	SELECT c.at, c.known_attempt,
 		   CASE WHEN c.step IS NOT NULL THEN 'step' WHEN c.name IS NOT NULL THEN 'intent' ELSE 'command' END,
 		   coalesce(c.step, c.name), c.from_state, c.to_state,
-		   CASE WHEN c.from_state = 'none' AND c.id IS NULL OR c.step IS NOT NULL
+		   CASE WHEN c.from_state = 'none' AND c.place IS NOT NULL OR c.step IS NOT NULL
 				THEN (SELECT t.holder FROM thing t WHERE t.name IS NULL AND t.attempt = c.known_attempt)
 				ELSE c.actor END,
 		   c.reason
