@@ -7,6 +7,8 @@
 #   wait_for($node, 'SELECT count(*) = 1 FROM pg_stat_activity WHERE ...');
 #   my $answer = answer($session);            # now it does
 #   crash($node, $session);                   # kill -9 of all at once, start
+#   kill_backends($node, $pids, $session);    # of those alone
+#   stop_writers($node);                      # now only a commit flushes
 package IdemTest;
 
 use strict;
@@ -17,7 +19,8 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 our @EXPORT =
-  qw(session sqlstate start_query answer wait_for postmaster crash);
+  qw(session sqlstate start_query answer wait_for postmaster crash
+  kill_backends stop_writers);
 
 sub session
 {
@@ -113,6 +116,27 @@ sub crash
 		usleep(50_000);
 	}
 	$node->start;
+}
+
+# The backends of these sessions; the server starts anew by itself.
+sub kill_backends
+{
+	my ($node, $pids, @sessions) = @_;
+	my $log_size = -s $node->logfile;
+
+	kill 'KILL', @$pids;
+	$_->{run}->finish for @sessions;
+	$node->wait_for_log(qr/ready to accept connections/, $log_size);
+}
+
+# Whoever would flush WAL beside the commits.
+sub stop_writers
+{
+	my ($node) = @_;
+
+	kill 'STOP', split /\n/, $node->safe_psql('postgres', q{
+		SELECT pid FROM pg_stat_activity
+		WHERE backend_type IN ('walwriter', 'background writer')});
 }
 
 1;

@@ -98,10 +98,7 @@ for my $round ('backends', 'server')
 	my @psqls = ($lock, map { $_->{session} } @sessions);
 	if ($round eq 'backends')
 	{
-		my $log_size = -s $node->logfile;
-		kill 'KILL', map { $_->{pid} } @sessions;
-		$_->{run}->finish for @psqls;
-		$node->wait_for_log(qr/ready to accept connections/, $log_size);
+		kill_backends($node, [ map { $_->{pid} } @sessions ], @psqls);
 	}
 	else
 	{

@@ -19,18 +19,10 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE orders (key text);
 	CHECKPOINT});
 
-# Nobody but a commit flushes.
-sub stop_writers
-{
-	kill 'STOP', split /\n/, $node->safe_psql('postgres', q{
-		SELECT pid FROM pg_stat_activity
-		WHERE backend_type IN ('walwriter', 'background writer')});
-}
-
 # Bytes of WAL that are not flushed; a commit alone is longer than 32.
 my $unflushed = 'SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn()';
 
-stop_writers();
+stop_writers($node);
 my $session = session($node);
 is($session->query_safe('SHOW synchronous_commit'), 'off',
 	'the session commits asynchronously');
@@ -94,7 +86,7 @@ is($node->safe_psql('postgres',
 	0, 'together with its order');
 
 # The last to be said about a leased command.
-stop_writers();
+stop_writers($node);
 $session = session($node);
 $session->query_safe(q{
 	SELECT token FROM idem_claim('t', 'o', 'completed', lease => '1 hour')

@@ -20,9 +20,7 @@ $node->safe_psql('postgres', q{
 	CHECKPOINT});
 
 # Nobody but a commit flushes.
-kill 'STOP', split /\n/, $node->safe_psql('postgres', q{
-	SELECT pid FROM pg_stat_activity
-	WHERE backend_type IN ('walwriter', 'background writer')});
+stop_writers($node);
 
 # Bytes of WAL that are not flushed; a commit alone is longer than 32.
 my $unflushed = 'SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn()';
