@@ -91,3 +91,5 @@ CREATE TEMP TABLE other (a int);
 CREATE TRIGGER t BEFORE INSERT OR UPDATE ON other FOR EACH ROW EXECUTE FUNCTION idem_record_protect();
 INSERT INTO other VALUES (1);
 \echo :SQLSTATE
+SELECT idem_record_protect();
+\echo :SQLSTATE

@@ -93,7 +93,7 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'idem_release';
 REVOKE ALL ON FUNCTION idem_release(idem_ticket, text) FROM PUBLIC;
 COMMENT ON FUNCTION idem_release(idem_ticket, text) IS
-'Gives a claim back: nothing happened, the next claim of the same request may run it. Refused where an intent says otherwise: one that was not rejected, be it confirmed, has happened or may have; then complete or fail the command, or leave it to whoever takes over.
+'Gives a claim back: nothing happened, the next claim of the same request may run it. Refused while the command has an intent that was not rejected: it has happened, or may have, or will. Then complete or fail the command, or leave it to whoever takes over.
 Arguments: ticket: from the claim. reason: for people to read, 1 to 1024 characters.
 Returns: nothing.
 Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale or missing ticket, ID003 the state does not allow it, ID503. Tables: reads idem_policy, idem_intent; writes idem_record, idem_event.';
@@ -109,7 +109,7 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'idem_release_by_token';
 REVOKE ALL ON FUNCTION idem_release(text, text, text, bigint, text) FROM PUBLIC;
 COMMENT ON FUNCTION idem_release(text, text, text, bigint, text) IS
-'Gives a claim back: nothing happened, the next claim of the same request may run it. Refused where an intent says otherwise: one that was not rejected, be it confirmed, has happened or may have; then complete or fail the command, or leave it to whoever takes over.
+'Gives a claim back: nothing happened, the next claim of the same request may run it. Refused while the command has an intent that was not rejected: it has happened, or may have, or will. Then complete or fail the command, or leave it to whoever takes over.
 Arguments: tenant, operation, key, token: from the ticket of the claim. reason: for people to read, 1 to 1024 characters.
 Returns: nothing.
 Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale or missing ticket, ID003 the state does not allow it, ID503. Tables: reads idem_policy, idem_intent; writes idem_record, idem_event.';
