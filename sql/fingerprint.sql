@@ -89,3 +89,9 @@ FROM (VALUES (1, 'no request', NULL), (2, 'no request', NULL),
 			 (5, 'null', 'null'), (6, 'null', NULL)) AS v(place, k, request),
 	 idem_claim('t', 'fingerprint', k, v.request::jsonb, lease => '1 hour')
 ORDER BY place;
+
+-- A number that was computed is digested like the same one that was written.
+SELECT written, idem_fingerprint(to_jsonb(n)) = idem_fingerprint(written::jsonb) AS same
+FROM (VALUES ('12340000', 12345678.00000000 - 5678), ('0', 0.5 - 0.5000), ('-0.0001', -0.00010000 * 1),
+			 ('33333333333300000000', trunc(1e20 / 3, -8)), ('1e4', 10000::numeric(12, 4)),
+			 ('20000', 9999.5 + 10000.5), ('1e-8', 1 / 1e8)) AS v (written, n);

@@ -89,7 +89,7 @@ SELECT state FROM idem_settle(:'two', :token_two, 'unclear', '1');
 SELECT pg_temp.state('b') AS command;
 SELECT token AS two FROM idem_reconcile('bank b', 'r1', 10, '1 hour') \gset token_
 SELECT state FROM idem_settle(:'two', :token_two, 'happened', '1', '"charged"');
-SELECT state, reason, lease_until FROM idem_record WHERE operation = 'reconcile' AND key = 'b';
+SELECT state, reason, lease_until, unknown_at FROM idem_record WHERE operation = 'reconcile' AND key = 'b';
 -- it may run again, by the same request only, and finds what happened
 SELECT outcome FROM idem_claim('t', 'reconcile', 'b', '2');
 SELECT idem_claim('t', 'reconcile', 'b', '1', lease => '1 hour') AS ticket \gset
