@@ -107,6 +107,7 @@ COMMIT;
 SELECT state, attempt, once_more, unknown_at, reason FROM idem_record WHERE operation = 'recover own';
 
 -- A command that was claimed without a request has none to hand on.
-SELECT outcome FROM idem_claim('t', 'recover', 'no request', lease => '1 us');
+SELECT version FROM idem_define('recover keep', keep_request => true);
+SELECT outcome FROM idem_claim('t', 'recover keep', 'no request', lease => '1 us');
 SELECT outcome, request FROM idem_recover('w', 1000, '1 hour') WHERE key = 'no request';
-SELECT request FROM idem_record WHERE operation = 'recover' AND key = 'no request';
+SELECT request FROM idem_record WHERE operation = 'recover keep' AND key = 'no request';
