@@ -18,8 +18,6 @@
  */
 #include "postgres.h"
 
-#include "common/cryptohash.h"
-#include "common/sha2.h"
 #include "idempotency.h"
 #include "libpq/pqformat.h"
 #include "port/pg_bswap.h"
@@ -43,7 +41,6 @@
 /* Tokens on their way into the digest. */
 typedef struct Encoder
 {
-	pg_cryptohash_ctx *hash;
 	int			used;
 	uint8		buffer[1024];
 } Encoder;
@@ -60,19 +57,9 @@ typedef struct Level
 } Level;
 
 static void
-encoder_check(Encoder *encoder, int result)
-{
-	if (result < 0)
-		elog(ERROR, "could not compute fingerprint: %s",
-			 pg_cryptohash_error(encoder->hash));
-}
-
-static void
 flush(Encoder *encoder)
 {
-	encoder_check(encoder, pg_cryptohash_update(encoder->hash,
-												encoder->buffer,
-												encoder->used));
+	digest_add(encoder->buffer, encoder->used);
 	encoder->used = 0;
 }
 
@@ -107,8 +94,7 @@ put_counted(Encoder *encoder, char tag, const void *bytes, int len)
 	else
 	{
 		flush(encoder);
-		encoder_check(encoder,
-					  pg_cryptohash_update(encoder->hash, bytes, len));
+		digest_add(bytes, len);
 	}
 }
 
@@ -256,19 +242,13 @@ fingerprint_compute(Jsonb *request, ArrayType *ignore_paths)
 	IdemPaths  *paths = ignore_paths ? paths_parse(ignore_paths) : NULL;
 	Encoder		encoder;
 
-	/* the resource owner frees it after an error */
-	encoder.hash = pg_cryptohash_create(PG_SHA256);
 	encoder.used = 0;
-	if (encoder.hash == NULL)
-		elog(ERROR, "could not create a digest context");
-	encoder_check(&encoder, pg_cryptohash_init(encoder.hash));
+	digest_begin();
 	put_container(&encoder, &request->root, paths);
 	flush(&encoder);
 	SET_VARSIZE(result, VARHDRSZ + IDEM_FINGERPRINT_SIZE);
 	out[0] = FINGERPRINT_VERSION;
-	encoder_check(&encoder, pg_cryptohash_final(encoder.hash, out + 1,
-												PG_SHA256_DIGEST_LENGTH));
-	pg_cryptohash_free(encoder.hash);
+	digest_end(out + 1);
 	return result;
 }
 

@@ -61,9 +61,18 @@ extern bool paths_follow(const IdemPaths *paths, uint64 outer, int depth,
 						 const char *step, int len, uint64 *inner);
 
 /*
- * fingerprint.c: jsonb value -> digest.
+ * digest.c: SHA-256.
  */
-#define IDEM_FINGERPRINT_SIZE		33
+#define IDEM_DIGEST_SIZE			32
+
+extern void digest_begin(void);
+extern void digest_add(const void *bytes, Size len);
+extern void digest_end(uint8 *out);
+
+/*
+ * fingerprint.c: jsonb value -> version and digest.
+ */
+#define IDEM_FINGERPRINT_SIZE		(1 + IDEM_DIGEST_SIZE)
 
 extern bytea *fingerprint_compute(Jsonb *request, ArrayType *ignore_paths);
 extern void fingerprint_check_given(bytea *fingerprint);

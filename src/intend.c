@@ -12,8 +12,6 @@
 
 #include "access/xact.h"
 #include "commands/async.h"
-#include "common/cryptohash.h"
-#include "common/sha2.h"
 #include "funcapi.h"
 #include "intent.h"
 #include "mb/pg_wchar.h"
@@ -28,8 +26,8 @@
  * Adds a text to a digest: in UTF-8, so that every encoding gives the same,
  * and with its length before it, unless it is the last.
  */
-static bool
-digest_text(pg_cryptohash_ctx *digest, text *value, bool last)
+static void
+digest_text(text *value, bool last)
 {
 	int			len = VARSIZE_ANY_EXHDR(value);
 	char	   *bytes = pg_server_to_any(VARDATA_ANY(value), len, PG_UTF8);
@@ -38,9 +36,9 @@ digest_text(pg_cryptohash_ctx *digest, text *value, bool last)
 	if (bytes != VARDATA_ANY(value))
 		len = strlen(bytes);
 	length = pg_hton32((uint32) len);
-	return (last || pg_cryptohash_update(digest, (uint8 *) &length,
-										 sizeof(length)) >= 0) &&
-		pg_cryptohash_update(digest, (uint8 *) bytes, len) >= 0;
+	if (!last)
+		digest_add(&length, sizeof(length));
+	digest_add(bytes, len);
 }
 
 /*
@@ -51,17 +49,14 @@ Datum
 intend_operation_id(const IdemAddress *address, text *name)
 {
 	pg_uuid_t  *id = palloc(sizeof(pg_uuid_t));
-	pg_cryptohash_ctx *digest = pg_cryptohash_create(PG_SHA256);
-	uint8		bytes[PG_SHA256_DIGEST_LENGTH];
+	uint8		bytes[IDEM_DIGEST_SIZE];
 
-	if (digest == NULL || pg_cryptohash_init(digest) < 0 ||
-		!digest_text(digest, address->tenant, false) ||
-		!digest_text(digest, address->operation, false) ||
-		!digest_text(digest, address->key, false) ||
-		!digest_text(digest, name, true) ||
-		pg_cryptohash_final(digest, bytes, sizeof(bytes)) < 0)
-		elog(ERROR, "could not compute an operation id");
-	pg_cryptohash_free(digest);
+	digest_begin();
+	digest_text(address->tenant, false);
+	digest_text(address->operation, false);
+	digest_text(address->key, false);
+	digest_text(name, true);
+	digest_end(bytes);
 	memcpy(id->data, bytes, UUID_LEN);
 	id->data[6] = (id->data[6] & 0x0f) | 0x80;
 	id->data[8] = (id->data[8] & 0x3f) | 0x80;
