@@ -18,6 +18,8 @@ GIVE_UP = 1.5           # seconds until a client stops waiting for an answer
 class Postgres:
     """A primary, a standby to fail over to, and one more that follows it."""
 
+    faults = (psycopg.Error, OSError)
+
     def __init__(self, title, durability, names, cancel=None, control=False):
         self.title, self.durability, self.names = title, durability, names
         self.cancel = cancel            # None, "ask again" or "believe"

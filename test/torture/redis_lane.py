@@ -12,6 +12,7 @@ PORT, SENTINEL = 6399, 26399
 class Redis:
     title = "Redis SET NX, replica, three Sentinels"
     control = True
+    faults = (redis.RedisError, OSError)
 
     def create(self, network, folder, bindir, conf):
         self.hosts, self.processes = network.hosts, []
