@@ -11,10 +11,11 @@ PORT = 5499
 
 def wait_until(question, what, seconds=30):
     deadline = time.monotonic() + seconds
-    while not question():
+    while not (answer := question()):
         if time.monotonic() > deadline:
             raise RuntimeError(f"timed out: {what}")
         time.sleep(0.05)
+    return answer
 
 
 class Server:

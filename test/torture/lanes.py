@@ -95,7 +95,11 @@ class Postgres:
 
     def ground(self):
         """key -> response, and the effects, as the new primary has them."""
-        with self.servers[1].local() as db:
+        return self.ground_of(self.servers[1])
+
+    @staticmethod
+    def ground_of(server):
+        with server.local() as db:
             records = dict(db.execute("SELECT key, response #>> '{}' FROM idem_record"
                                       " WHERE state = 'succeeded'"))
             effects = db.execute("SELECT key, response FROM effect").fetchall()
@@ -103,9 +107,9 @@ class Postgres:
 
     # -- a client ----------------------------------------------------------
 
-    def connect(self, address):
+    def connect(self, address, **options):
         db = psycopg.connect(host=address, port=PORT, user="postgres", dbname="postgres",
-                             connect_timeout=1, tcp_user_timeout=1500, autocommit=True)
+                             connect_timeout=1, tcp_user_timeout=1500, autocommit=True, **options)
         db.add_notice_handler(lambda diag: self.warnings.append(diag.sqlstate))
         self.warnings = []
         return db
