@@ -3,6 +3,7 @@ import argparse
 import threading
 import time
 
+import figures
 from session import Session
 
 SETUP = """
@@ -53,7 +54,7 @@ def main():
     session.sql(FRESH)
     maintenance = threading.Thread(target=by_the_clock, args=(stop,))
     maintenance.start()
-    steps, largest = options.seconds * 10, 0
+    steps, peaks, alive_sizes = options.seconds * 10, [], []
     for day in range(1, options.days + 1):
         sizes = []
         for _ in range(steps):
@@ -65,13 +66,21 @@ def main():
             "SELECT count(*) FROM idem_record",
             "SELECT count(*) FROM idem_record WHERE expires_at > clock_timestamp()",
             "SELECT autovacuum_count FROM pg_stat_user_tables WHERE relname = 'idem_record'")]
-        ratio = max(sizes) / (live * alive / options.commands)
-        largest = max(largest, ratio if day > 1 else 0)
-        print(f"day {day}: {alive} of {records} records are alive, at most {max(sizes) / 1e6:.1f} MB,"
-              f" {ratio:.2f} times what lives; {vacuums} autovacuums so far", flush=True)
+        peaks.append(max(sizes) / 1e6)
+        alive_sizes.append(live * alive / options.commands / 1e6)
+        print(f"day {day}: {alive} of {records} records are alive, at most {peaks[-1]:.1f} MB,"
+              f" {peaks[-1] / alive_sizes[-1]:.2f} times what lives; {vacuums} autovacuums so far", flush=True)
     stop.set()
     maintenance.join()
-    print(f"at most {largest:.2f} times what lives")
+    # on the first day nothing expires yet
+    full_days = list(zip(peaks, alive_sizes))[1:]
+    worst = max(full_days, key=lambda day: day[0] / day[1])
+    print(f"at most {worst[0] / worst[1]:.2f} times what lives")
+    days = range(1, options.days + 1)
+    figures.add_series("P9", "largest size of the day", days, peaks)
+    figures.add_series("P9", "what lives", days, alive_sizes)
+    for what, pairs in ((f"each of {options.days} days of churn", full_days), ("the worst of them", [worst])):
+        figures.add("P9", f"largest size on {what}", "what lives", "MB", *zip(*pairs), at_most=1.3)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 import statistics
 import uuid
 
+import figures
 from session import Session
 
 TENANT, OPERATION = b"shop-1", b"order.create"
@@ -15,9 +16,8 @@ ORDER = ("INSERT INTO orders (customer, total, items)"
 
 
 class Variant:
-    """A way to run one command: its statements, and where its records go."""
+    """A way to run one command."""
     search_path = "public"
-    table = None
 
     def __init__(self, database="postgres"):
         self.session = Session(self.search_path, database)
@@ -38,12 +38,6 @@ class Variant:
         self.cpu.append(cpu / count)
         self.wal.append(bytes_ / count)
         self.records.append(records / count)
-
-    def stored(self):
-        """Bytes per record, in table, indexes and TOAST."""
-        return float(self.session.value(
-            f"SELECT pg_total_relation_size('{self.table}')::float8"
-            f" / count(*) FROM {self.table}"))
 
     def expect(self, result, outcome):
         if result.get_value(0, 0) != outcome:
@@ -79,14 +73,22 @@ class Protected(OneCall):
 
 class Rival(Protected):
     name = "hand-written PL/pgSQL"
-    search_path, table = "rival, public", "rival.command"
+    search_path, table = "rival, public", "command"
     statements = {"command": "SELECT outcome, response"
                              " FROM place_order($1, $2, $3, $4)"}
 
 
 class RivalBare(Rival):
     name = "the same, no expires index"
-    search_path, table = "bare, public", "bare.command"
+    search_path = "bare, public"
+
+
+class RivalOnce(Rival):
+    """Works first, claims last: of two at once one is undone by an error."""
+    name = "the same, one insert at the end"
+    search_path = "once, public"
+    statements = {"command": "SELECT outcome, response"
+                             " FROM place_order_once($1, $2, $3, $4)"}
 
 
 class Execute(Protected):
@@ -98,7 +100,6 @@ class Execute(Protected):
 
 class Claim(Protected):
     name = "idem_claim + idem_complete"
-    table = "idem_record"
     statements = {"command": "SELECT outcome, response"
                              " FROM claim_order($1, $2, $3, $4)"}
 
@@ -129,7 +130,7 @@ class PlainStatements(Statements):
 
 class RivalStatements(Statements):
     name = "hand-written SQL"
-    search_path, table = Rival.search_path, Rival.table
+    search_path = Rival.search_path
     statements = {
         "claim": "INSERT INTO command (created_at, tenant, operation, key,"
                  " state, fingerprint)"
@@ -154,7 +155,6 @@ class RivalStatements(Statements):
 
 class ClaimStatements(Statements):
     name = "idem_claim, idem_complete"
-    table = "idem_record"
     statements = {
         "claim": "SELECT outcome, token FROM idem_claim($1, $2, $3, $4)",
         "complete": "SELECT idem_complete($1, $2, $3, $4, $5, 201, $6)"}
@@ -171,7 +171,7 @@ class ClaimStatements(Statements):
 
 def run(rounds, batch):
     """Returns the two groups, each led by its baseline and its rival."""
-    groups = [[Plain(), Rival(), RivalBare(), Execute(), Claim()],
+    groups = [[Plain(), Rival(), RivalBare(), RivalOnce(), Execute(), Claim()],
               [PlainStatements(), RivalStatements(), ClaimStatements()]]
     variants = sum(groups, [])
     admin = Session()
@@ -181,39 +181,19 @@ def run(rounds, batch):
         for _ in range(100):        # past custom plans and cold caches
             variant.command(str(uuid.uuid4()).encode())
         variant.session.wal()
-    vacuum_at = 1
-    for number in range(1, rounds + 1):
+    for number in range(rounds):
         for variant in variants:
             variant.measure(batch)
-        # As autovacuum's defaults do: whenever a fifth has come to a table.
-        if number >= vacuum_at:
+        # Autovacuum is off; dead rows of the rival shall not pile up for ever.
+        if number % 20 == 0:
             admin.sql("VACUUM")
             admin.wal()
-            vacuum_at = 1.2 * number
-    for variant in variants:
-        variant.bytes = variant.table and variant.stored()
     orders = int(admin.value("SELECT count(*) FROM orders"))
     commands = (len(variants) * (100 + rounds * batch)
                 + sum(isinstance(variant, Protected) for variant in variants))
     if orders != commands:
         raise RuntimeError(f"{commands} commands made {orders} orders")
     return groups
-
-
-def report_pinned(database, count=20_000):
-    """Bytes per record where an old snapshot forbids to clean up."""
-    reader = Session(database=database)
-    reader.sql("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    reader.sql("SELECT 1")
-    rival, ours = Rival(database), Execute(database)
-    for variant in (rival, ours):
-        for _ in range(count):
-            variant.command(str(uuid.uuid4()).encode())
-        print(f"  stored while an old snapshot is open, {variant.name}:"
-              f" {variant.stored():.0f}"
-              f" ({variant.stored() / rival.stored():.2f})")
-    reader.sql("COMMIT")
-    print()
 
 
 def report(group):
@@ -239,7 +219,7 @@ def report(group):
         print(line)
 
     print(f"\n  {'WAL per command':28}{'records':>9}{'bytes':>9}"
-          f"{'extra':>9}{'ratio':>9}{'stored':>9}{'ratio':>9}")
+          f"{'extra':>9}{'ratio':>9}")
     for variant in group:
         line = (f"  {variant.name:28}"
                 f"{statistics.median(variant.records):9.1f}"
@@ -247,8 +227,21 @@ def report(group):
         if variant is not plain:
             extra = variant.wal_median - plain.wal_median
             line += (f"{extra:9.0f}"
-                     f"{extra / (rival.wal_median - plain.wal_median):9.2f}"
-                     f"{variant.bytes:9.0f}"
-                     f"{variant.bytes / rival.bytes:9.2f}")
+                     f"{extra / (rival.wal_median - plain.wal_median):9.2f}")
         print(line)
     print()
+
+
+def note(groups):
+    """P1 and P2: what each costs more than no idempotency."""
+    (plain, rival, _, once, *ours), (client_plain, client_rival, client_ours) = groups
+    beside = [(mine, plain, theirs, plain) for mine in ours for theirs in (rival, once)]
+    beside.append((client_ours, client_plain, client_rival, client_plain))
+    beside.append((ours[0], plain, client_rival, client_plain))
+    for number, unit, limit in (("P1", "µs", 0.5), ("P2", "B", 0.6)):
+        for mine, base, theirs, their_base in beside:
+            values = [one.cpu if number == "P1" else one.wal for one in (mine, theirs, base, their_base)]
+            name = f"hand-written, {theirs.name.split(', ')[1]}" if theirs is once else theirs.name
+            figures.add(number, f"{'CPU' if number == 'P1' else 'WAL'} of {mine.name}", name, unit,
+                        values[0], values[1], base=values[2], their_base=values[3],
+                        at_most=None if theirs is once else limit)

@@ -9,11 +9,14 @@ import re
 import threading
 import time
 
+import figures
 from session import Session
 from steady import Clients, percentile
 
 HERE = pathlib.Path(__file__).parent
 BATCH = 1000
+ROUNDS = 5
+PERCENTILES = [50, 75, 90, 95, 98, 99, 99.5]
 EXPIRED = "operation <> 'load' AND expires_at <= clock_timestamp() AND response IS NOT NULL"
 
 # As much work for a processor as maintenance is, and nothing else.
@@ -112,6 +115,40 @@ def sizes(admin, title):
           f" {sum(parts) / rows:.0f} bytes per record", flush=True)
 
 
+class Sweep:
+    """A way to sweep: rows a second, and what a row costs."""
+
+    def __init__(self, name, statement, table):
+        self.name, self.table, self.session = name, table, Session()
+        self.session.prepare(batch=statement)
+        self.done = self.seconds = self.cpu = self.wal = 0
+        self.rates = []
+
+    def timed(self, work):
+        wal, cpu, began = self.session.wal()[0], self.session.cpu_us(), time.monotonic()
+        rows = work()
+        seconds = time.monotonic() - began
+        self.done += rows
+        self.seconds += seconds
+        self.cpu += self.session.cpu_us() - cpu
+        self.wal += self.session.wal()[0] - wal
+        return rows / seconds
+
+    def sweep(self, rows):
+        done = 0
+        while done < rows:
+            done += int(self.session.run("batch", b"%d" % BATCH).get_value(0, 0))
+        return done
+
+    def vacuum(self):
+        self.session.sql(f"VACUUM {self.table}")
+        return 0
+
+    def report(self, what):
+        print(f"  {self.name + what:34}{self.done / self.seconds:8.0f} rows/s{self.cpu / self.done:7.1f} µs of CPU,"
+              f"{self.wal / self.done:6.0f} B of WAL a row", flush=True)
+
+
 def rates(admin, rows):
     """Our sweep beside hand-written batches, each of so many rows."""
     for table in ("hand_deleted", "hand_updated"):
@@ -121,17 +158,22 @@ def rates(admin, rows):
         admin.sql(f"CREATE INDEX ON {table} (expires_at)")
     admin.sql("VACUUM ANALYZE")
     print(f"{rows} expired rows, {BATCH} a transaction")
-    for name, statement in (("idem_sweep", "SELECT swept FROM idem_sweep($1)"),
-                            ("hand-written UPDATE", "SELECT update_batch($1)"),
-                            ("hand-written DELETE", "SELECT delete_batch($1)")):
-        session = Session()
-        session.prepare(batch=statement)
-        done, wal, cpu, began = 0, session.wal()[0], session.cpu_us(), time.monotonic()
-        while done < rows:
-            done += int(session.run("batch", b"%d" % BATCH).get_value(0, 0))
-        print(f"  {name:20}{done / (time.monotonic() - began):8.0f} rows/s"
-              f"{(session.cpu_us() - cpu) / done:7.1f} µs of CPU,{(session.wal()[0] - wal) / done:6.0f} B of WAL a row",
-              flush=True)
+    ways = ours, *others = (Sweep("idem_sweep", "SELECT swept FROM idem_sweep($1)", "idem_record"),
+                            Sweep("hand-written UPDATE", "SELECT update_batch($1)", "hand_updated"),
+                            Sweep("hand-written DELETE", "SELECT delete_batch($1)", "hand_deleted"))
+    for _ in range(ROUNDS):
+        for way in ways:
+            way.rates.append(way.timed(lambda: way.sweep(rows // ROUNDS)))
+    for way in ways:
+        way.report("")
+    for way in ways:
+        way.timed(way.vacuum)
+        way.report(", and VACUUM")
+    for way in others:
+        limit = 1.0 if "DELETE" in way.name else None
+        figures.add("P7", "rows swept", way.name, "/s", ours.rates, way.rates, rate=True, at_least=limit)
+        figures.add("P7", "rows swept, and VACUUM", way.name, "/s", [ours.done / ours.seconds],
+                    [way.done / way.seconds], rate=True, at_least=limit)
     admin.sql("DROP TABLE hand_deleted, hand_updated CASCADE")
     # whatever comes next shall not wait for the disk to take all this
     admin.sql("CHECKPOINT")
@@ -139,7 +181,7 @@ def rates(admin, rows):
 
 def under_load(options, kinds):
     """Clients go on at a steady rate while maintenance comes and goes, and as a control mere work."""
-    seconds, windows, latencies = options.seconds, [], {name: [] for name in WINDOWS}
+    seconds, windows = options.seconds, []
     # 3 seconds to begin with, and some for what lies between the windows
     clients = Clients(options.rate, (seconds + 0.2) * len(WINDOWS) * options.windows + 5, options.commands, kinds)
     time.sleep(3)
@@ -150,15 +192,24 @@ def under_load(options, kinds):
             if call.error:
                 raise SystemExit(call.error)
             windows.append((name, *call.window, swept))
+    each = [[] for _ in windows]                # latencies of each window
     for ended, ms in clients.latencies():
-        for name, begin, end, _ in windows:
+        for (_, begin, end, _), values in zip(windows, each):
             if begin <= ended <= end:
-                latencies[name].append(ms)
+                values.append(ms)
+    latencies, p99 = {name: [] for name in WINDOWS}, {name: [] for name in WINDOWS}
+    for (name, *_), values in zip(windows, each):
+        latencies[name] += values
+        p99[name].append(percentile(values, 0.99))
     print(f"{options.rate} claims/s by 4 clients, {options.windows} windows of {seconds} s of each kind, in turn")
     for name, values in latencies.items():
         share = percentile(values, 0.99) / percentile(latencies["idle"], 0.99)
         print(f"  {name:12}{len(values):7} claims, ms: median {percentile(values, 0.5):.2f},"
               f" p99 {percentile(values, 0.99):.2f}, max {max(values, default=0):.1f}; p99 ratio {share:.2f}")
+        figures.add_series("P7", name, PERCENTILES, [percentile(values, each / 100) for each in PERCENTILES])
+        if name != "idle":
+            figures.add("P7", f"p99 of claims while {name}", "idle", "ms", p99[name], p99["idle"],
+                        at_most=1.5 if name == "maintaining" else None)
     swept = sum(window[3] for window in windows)
     lasted = sum(end - begin for name, begin, end, _ in windows if name == "maintaining")
     print(f"  meanwhile {swept} records were swept in {lasted:.0f} s ({swept / lasted:.0f}/s)", flush=True)

@@ -1,12 +1,11 @@
 """Replays of completed keys: CPU of one session, and rate of many clients."""
-import os
-import pathlib
 import random
 import re
 import statistics
-import subprocess
 
+import figures
 from commands import OPERATION, REQUEST, TENANT
+from pgbench import Script, measure
 from session import Session
 
 # Keys that pgbench can draw: it knows no strings, but sends numbers as text.
@@ -46,11 +45,9 @@ class Replay:
             query = query.replace(f":{parameter}", f"${number}")
         self.session = Session()
         self.session.prepare(replay=query)
-        self.script = pathlib.Path(os.environ["SCRATCH"],
-                                   re.sub("[^a-z]+", "-", name.lower()))
-        self.script.write_text(f"\\set key random({FIRST}, {LAST})\n"
-                               f"{self.query};\n")
-        self.cpu, self.rates = [], {}
+        self.script = Script(name, f"\\set key random({FIRST}, {LAST})\n{self.query};\n",
+                             **{name: self.values[name].decode() for name in self.names if name != "key"})
+        self.cpu = []
 
     def run(self):
         self.values["key"] = b"%d" % random.randint(FIRST, LAST)
@@ -64,19 +61,6 @@ class Replay:
         for _ in range(count):
             self.run()
         self.cpu.append((self.session.cpu_us() - cpu) / count)
-
-    def measure_rate(self, clients, seconds):
-        defines = [f"--define={name}={self.values[name].decode()}"
-                   for name in self.names if name != "key"]
-        output = subprocess.run(
-            [os.path.join(os.environ["PG_BINDIR"], "pgbench"), "-n",
-             "-M", "prepared", "-c", str(clients), "-j", str(min(clients, 2)),
-             "-T", str(seconds), "-f", str(self.script), *defines],
-            check=True, capture_output=True, text=True).stdout
-        if "number of failed transactions: 0 " not in output:
-            raise RuntimeError(output)
-        rate = float(re.search(r"^tps = ([0-9.]+)", output, re.M)[1])
-        self.rates.setdefault(clients, []).append(rate)
 
 
 def complete_keys():
@@ -99,7 +83,7 @@ def complete_keys():
     session.sql("VACUUM ANALYZE")
 
 
-def run(rounds, clients, seconds):
+def run(rounds, rate_rounds, clients, seconds):
     complete_keys()
     replays = [Replay(*query) for query in QUERIES]
     for replay in replays:
@@ -108,10 +92,7 @@ def run(rounds, clients, seconds):
     for _ in range(rounds):
         for replay in replays:
             replay.measure_cpu(2000)
-    for _ in range(3):
-        for number in clients:
-            for replay in replays:
-                replay.measure_rate(number, seconds)
+    measure([replay.script for replay in replays], rate_rounds, clients, seconds)
     return replays
 
 
@@ -122,9 +103,21 @@ def report(replays, clients):
     for replay in replays:
         line = (f"  {replay.name:28}{min(replay.cpu):9.1f}"
                 f"{min(replay.cpu) / min(plain.cpu):7.2f}")
-        for number in clients:
-            rate = statistics.median(replay.rates[number])
-            base = statistics.median(plain.rates[number])
+        medians = [statistics.median(replay.script.rates[number]) for number in clients]
+        figures.add_series("P4", replay.name, clients, medians)
+        for number, rate in zip(clients, medians):
+            base = statistics.median(plain.script.rates[number])
             line += f"{rate:10.0f}/s{rate / base:7.2f}"
         print(line)
-    print()
+    print(flush=True)
+    note(replays, clients)
+
+
+def note(replays, clients):
+    """Beside the SELECT that does as much: without a request, or with one."""
+    plain, bare, correct, *ours = replays
+    pairs = [(bare, plain)] + [(mine, correct) for mine in ours] + [(mine, plain) for mine in ours]
+    for mine, theirs in pairs:
+        for number in clients:
+            figures.add("P4", f"{mine.name}, clients: {number}", theirs.name, "/s", mine.script.rates[number],
+                        theirs.script.rates[number], at_least=0.95)

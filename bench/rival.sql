@@ -63,3 +63,41 @@ BEGIN
 	END IF;
 END
 $$;
+
+-- The leanest that can be written: the work comes first, and one row, already
+-- final, last.  Of two at once both do the work, and the second to end waits
+-- for the first, then fails with 23505 and has to be tried again.
+CREATE FUNCTION place_order_once(
+	p_tenant text, p_operation text, p_key text, p_request jsonb,
+	OUT outcome text, OUT response json
+) LANGUAGE plpgsql AS $$
+DECLARE
+	started timestamptz := clock_timestamp();
+	digest bytea := sha256(convert_to(p_request::text, 'UTF8'));
+	existing command%ROWTYPE;
+	order_id bigint;
+BEGIN
+	SELECT * INTO existing FROM command c
+	WHERE c.tenant = p_tenant AND c.operation = p_operation AND c.key = p_key;
+	IF FOUND THEN
+		outcome := CASE WHEN existing.fingerprint <> digest THEN 'mismatch'
+						WHEN existing.expires_at <= clock_timestamp()
+						THEN 'expired' ELSE 'replay' END;
+		IF outcome = 'replay' THEN
+			response := existing.response;
+		END IF;
+		RETURN;
+	END IF;
+
+	INSERT INTO orders (customer, total, items)
+	VALUES (p_request->>'customer', (p_request->>'total')::numeric,
+			p_request->'items')
+	RETURNING id INTO order_id;
+	response := json_build_object('order', order_id, 'status', 'created');
+	INSERT INTO command VALUES (
+		started, clock_timestamp(), clock_timestamp() + interval '24 hours',
+		201, p_tenant, p_operation, p_key, 'succeeded', digest,
+		'order/' || order_id, response);
+	outcome := 'execute';
+END
+$$;

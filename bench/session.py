@@ -13,8 +13,9 @@ class ServerError(RuntimeError):
 class Session:
     """Speaks libpq directly: prepared statements, no driver in between."""
 
-    def __init__(self, search_path="public", database="postgres"):
-        self.conn = pq.PGconn.connect(b"dbname=" + database.encode())
+    def __init__(self, search_path="public", database="postgres", host=None):
+        where = f"dbname={database}" + (f" host={host}" if host else "")
+        self.conn = pq.PGconn.connect(where.encode())
         if self.conn.status != pq.ConnStatus.OK:
             raise SystemExit(self.conn.error_message.decode())
         self.schedstat = pathlib.Path(f"/proc/{self.conn.backend_pid}/schedstat")
