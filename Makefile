@@ -49,7 +49,7 @@ NO_LOCALE = 1
 
 # These install what they need, the server's development files included, so
 # they stand before PGXS and work without it.
-scripts = test torture matrix demo bench bench-expiry format check-format
+scripts = test torture matrix demo bench bench-long format check-format
 .PHONY: $(scripts)
 all:
 test:
@@ -61,9 +61,9 @@ matrix:
 demo:
 	$(home)/examples/demo/run
 bench:
-	$(home)/bench/run
-bench-expiry:
-	$(home)/bench/expiry
+	$(home)/bench/report short
+bench-long:
+	$(home)/bench/report long $(PARTS)
 format:
 	$(home)/test/format
 check-format:

@@ -83,7 +83,7 @@ class RedisAndOrder(RedisAlone):
     def __init__(self, fsync, commit):
         super().__init__(fsync)
         self.name = f"Redis and an order, {fsync}"
-        self.session = connect(commit)
+        self.session = Session(host=LOCALHOST, commit=commit)
         self.session.prepare(order=ORDER)
 
     def work(self):
@@ -93,7 +93,7 @@ class RedisAndOrder(RedisAlone):
 class Execute:
     def __init__(self, commit):
         self.name = f"idem_execute, commit {commit}"
-        self.session = connect(commit)
+        self.session = Session(host=LOCALHOST, commit=commit)
         self.session.prepare(command="SELECT outcome, response FROM"
                                      " idem_execute($1, $2, $3, $4, 'handle_order(jsonb)')")
 
@@ -103,12 +103,6 @@ class Execute:
 
     def stop(self):
         pass
-
-
-def connect(commit):
-    session = Session(host=LOCALHOST)
-    session.sql(f"SET synchronous_commit = {commit}")
-    return session
 
 
 def turn(way, count):

@@ -1,12 +1,8 @@
-"""Figures: measurements that took turns with what they stand beside, as ratios.
-
-usage: figures.py FILE...        prints the table of what was noted in them
-"""
+"""Figures: measurements that took turns with what they stand beside, as ratios."""
 import json
 import os
 import pathlib
 import statistics
-import sys
 
 HEADS = ("figure", "ours", "beside", "best", "median", "n", "target", "")
 
@@ -79,13 +75,9 @@ def row(figure):
             figure["target"] or "", {True: "reached", False: "MISSED", None: ""}[figure["reached"]])
 
 
-def main():
-    rows = [HEADS] + [row(figure) for figure in read(*sys.argv[1:])[0]]
+def print_table(figures):
+    rows = [HEADS] + [row(figure) for figure in figures]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for cells in rows:
         print("  ".join(cell.rjust(width) if number else cell.ljust(width)
                         for number, (cell, width) in enumerate(zip(cells, widths))).rstrip())
-
-
-if __name__ == "__main__":
-    main()

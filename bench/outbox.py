@@ -4,7 +4,7 @@ import multiprocessing
 import pathlib
 import time
 
-from psycopg import pq
+from session import Session
 
 HERE = pathlib.Path(__file__).parent
 ROUNDS = 4                      # the variants take turns
@@ -31,56 +31,22 @@ VARIANTS = {
 }
 
 
-class Session:
-    """Speaks libpq directly: prepared statements, no driver in between."""
-
-    def __init__(self):
-        self.conn = pq.PGconn.connect(b"")
-        if self.conn.status != pq.ConnStatus.OK:
-            raise SystemExit(self.conn.error_message.decode())
-        self.schedstat = pathlib.Path(f"/proc/{self.conn.backend_pid}/schedstat")
-
-    def checked(self, result):
-        if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
-            raise RuntimeError(result.error_message.decode())
-        return result
-
-    def sql(self, text):
-        return self.checked(self.conn.exec_(text.encode()))
-
-    def prepare(self, name, text):
-        self.checked(self.conn.prepare(name, text.encode()))
-
-    def run(self, name, *values):
-        return self.checked(self.conn.exec_prepared(name, values))
-
-    def value(self, text):
-        return self.sql(text).get_value(0, 0).decode()
-
-    def cpu_us(self):
-        return int(self.schedstat.read_text().split()[0]) / 1000
-
-    def wal(self):
-        return int(self.value("SELECT pg_current_wal_insert_lsn() - '0/0'"))
-
-
 def work(variant, target, batch, per_commit, start, results):
     """One worker: until there is nothing left to take."""
-    session = Session()
-    session.prepare(b"take", VARIANTS[variant][1])
-    session.prepare(b"confirm", VARIANTS[variant][2])
+    session = Session(commit="on")
+    session.prepare(take=VARIANTS[variant][1], confirm=VARIANTS[variant][2])
     worker = b"worker %d" % session.conn.backend_pid
     done = 0
     start.wait()
     cpu = session.cpu_us()
     while True:
-        taken = session.run(b"take", target, worker, b"%d" % batch)
+        taken = session.run("take", target, worker, b"%d" % batch)
         if taken.ntuples == 0:
             break
         for row in range(taken.ntuples):
             if per_commit > 1 and row % per_commit == 0:
                 session.sql("BEGIN")
-            session.run(b"confirm", taken.get_value(row, 0), taken.get_value(row, 1), RESPONSE)
+            session.run("confirm", taken.get_value(row, 0), taken.get_value(row, 1), RESPONSE)
             if per_commit > 1 and (row % per_commit == per_commit - 1 or row == taken.ntuples - 1):
                 session.sql("COMMIT")
         done += taken.ntuples
@@ -95,14 +61,14 @@ def run_round(admin, variant, target, options, per_commit):
         variant, target.encode(), options.batch, per_commit, start, results)) for _ in range(options.workers)]
     for worker in workers:
         worker.start()
-    wal = admin.wal()
+    wal = admin.wal()[0]
     start.wait()
     began = time.monotonic()
     got = [results.get() for _ in workers]
     seconds = time.monotonic() - began
     for worker in workers:
         worker.join()
-    return sum(done for done, _ in got), seconds, sum(cpu for _, cpu in got), admin.wal() - wal
+    return sum(done for done, _ in got), seconds, sum(cpu for _, cpu in got), admin.wal()[0] - wal
 
 
 def outbox(admin, options, per_commit):
@@ -130,19 +96,19 @@ def steps(admin):
     admin.sql("CREATE TABLE bare_step (LIKE idem_step INCLUDING ALL)")
     admin.sql("CREATE TABLE tickets AS SELECT i, idem_claim('shop-1', 'steps', i::text, lease => '1 day') AS t"
               f" FROM generate_series(1, {STEPS // 10}) AS i")
-    admin.prepare(b"step", "SELECT idem_step_done(t, $2, '{\"id\": 7}', '{\"n\": 1}') FROM tickets WHERE i = $1")
-    admin.prepare(b"bare", "INSERT INTO bare_step SELECT clock_timestamp(), 1, (t).tenant, (t).operation, (t).key, $2,"
-                  " idem_fingerprint('{\"n\": 1}'), '{\"id\": 7}' FROM tickets WHERE i = $1")
+    admin.prepare(step="SELECT idem_step_done(t, $2, '{\"id\": 7}', '{\"n\": 1}') FROM tickets WHERE i = $1",
+                  bare="INSERT INTO bare_step SELECT clock_timestamp(), 1, (t).tenant, (t).operation, (t).key, $2,"
+                       " idem_fingerprint('{\"n\": 1}'), '{\"id\": 7}' FROM tickets WHERE i = $1")
     admin.sql("CREATE UNIQUE INDEX ON tickets (i)")
     admin.sql("VACUUM ANALYZE")
     print(f"{STEPS} steps, each flushed in a transaction of its own")
     print(f"  {'':28}{'WAL B':>7}{'CPU µs':>8}   per step", flush=True)
-    for name, label in ((b"bare", "bare insert"), (b"step", "idem_step_done")):
-        wal, cpu = admin.wal(), admin.cpu_us()
+    for name, label in (("bare", "bare insert"), ("step", "idem_step_done")):
+        wal, cpu = admin.wal()[0], admin.cpu_us()
         for step in range(10):
             for i in range(1, STEPS // 10 + 1):
                 admin.run(name, b"%d" % i, b"step %d" % step)
-        print(f"  {label:28}{(admin.wal() - wal) / STEPS:7.0f}{(admin.cpu_us() - cpu) / STEPS:8.0f}")
+        print(f"  {label:28}{(admin.wal()[0] - wal) / STEPS:7.0f}{(admin.cpu_us() - cpu) / STEPS:8.0f}")
 
 
 def main():
@@ -152,7 +118,7 @@ def main():
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--per-commit", type=int, nargs="+", default=[1, 100])
     options = parser.parse_args()
-    admin = Session()
+    admin = Session(commit="on")
     admin.sql("CREATE EXTENSION idempotency")
     admin.sql((HERE / "outbox.sql").read_text())
     print(admin.value("SELECT version()").split(" (")[0])

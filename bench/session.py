@@ -13,14 +13,14 @@ class ServerError(RuntimeError):
 class Session:
     """Speaks libpq directly: prepared statements, no driver in between."""
 
-    def __init__(self, search_path="public", database="postgres", host=None):
+    def __init__(self, search_path="public", database="postgres", host=None, commit="off"):
+        """The cost of flushing belongs to the disk, not to the variant: as a rule commits are not flushed."""
         where = f"dbname={database}" + (f" host={host}" if host else "")
         self.conn = pq.PGconn.connect(where.encode())
         if self.conn.status != pq.ConnStatus.OK:
             raise SystemExit(self.conn.error_message.decode())
         self.schedstat = pathlib.Path(f"/proc/{self.conn.backend_pid}/schedstat")
-        # The cost of flushing belongs to the disk, not to the variant.
-        self.sql("SET synchronous_commit = off")
+        self.sql(f"SET synchronous_commit = {commit}")
         self.sql(f"SET search_path = {search_path}")
 
     def sql(self, text):
