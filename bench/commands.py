@@ -85,7 +85,7 @@ class RivalBare(Rival):
 
 class RivalOnce(Rival):
     """Works first, claims last: of two at once one is undone by an error."""
-    name = "the same, one insert at the end"
+    name = "hand-written, one insert"
     search_path = "once, public"
     statements = {"command": "SELECT outcome, response"
                              " FROM place_order_once($1, $2, $3, $4)"}
@@ -241,7 +241,6 @@ def note(groups):
     for number, unit, limit in (("P1", "µs", 0.5), ("P2", "B", 0.6)):
         for mine, base, theirs, their_base in beside:
             values = [one.cpu if number == "P1" else one.wal for one in (mine, theirs, base, their_base)]
-            name = f"hand-written, {theirs.name.split(', ')[1]}" if theirs is once else theirs.name
-            figures.add(number, f"{'CPU' if number == 'P1' else 'WAL'} of {mine.name}", name, unit,
+            figures.add(number, f"{'CPU' if number == 'P1' else 'WAL'} of {mine.name}", theirs.name, unit,
                         values[0], values[1], base=values[2], their_base=values[3],
                         at_most=None if theirs is once else limit)

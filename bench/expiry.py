@@ -10,13 +10,11 @@ import threading
 import time
 
 import figures
+import sweeps
 from session import Session
 from steady import Clients, percentile
 
 HERE = pathlib.Path(__file__).parent
-BATCH = 1000
-ROUNDS = 5
-COPIED, SWEPT = 1_000_000, 200_000  # at most, to compare with others
 LEAST = 100                     # claims in a window that counts
 PERCENTILES = [50, 75, 90, 95, 98, 99, 99.5]
 EXPIRED = "operation <> 'load' AND expires_at <= clock_timestamp() AND response IS NOT NULL"
@@ -115,72 +113,6 @@ def sizes(admin, title):
     print(f"{title:8}{rows:9} records, {full:7} with a response; MB: table {parts[0] / 1e6:.0f},"
           f" primary key {parts[1] / 1e6:.0f}, to expire {parts[2] / 1e6:.0f}, tombstones {parts[3] / 1e6:.0f};"
           f" {sum(parts) / rows:.0f} bytes per record", flush=True)
-
-
-class Sweep:
-    """A way to sweep: rows a second, and what a row costs."""
-
-    def __init__(self, name, statement, table):
-        self.name, self.table, self.session = name, table, Session()
-        self.session.prepare(batch=statement)
-        self.done = self.seconds = self.cpu = self.wal = 0
-        self.rates = []
-
-    def timed(self, work):
-        wal, cpu, began = self.session.wal()[0], self.session.cpu_us(), time.monotonic()
-        rows = work()
-        seconds = time.monotonic() - began
-        self.done += rows
-        self.seconds += seconds
-        self.cpu += self.session.cpu_us() - cpu
-        self.wal += self.session.wal()[0] - wal
-        return rows / seconds
-
-    def sweep(self, rows):
-        done = 0
-        while done < rows:
-            done += int(self.session.run("batch", b"%d" % BATCH).get_value(0, 0))
-        return done
-
-    def vacuum(self):
-        self.session.sql(f"VACUUM {self.table}")
-        return 0
-
-    def report(self, what):
-        print(f"  {self.name + what:34}{self.done / self.seconds:8.0f} rows/s{self.cpu / self.done:7.1f} µs of CPU,"
-              f"{self.wal / self.done:6.0f} B of WAL a row", flush=True)
-
-
-def rates(admin, rows):
-    """Our sweep beside hand-written batches, each of so many rows; the tables of others are no larger than need be."""
-    for table in ("hand_deleted", "hand_updated"):
-        admin.sql(f"INSERT INTO {table} SELECT created_at, completed_at, expires_at, code, tenant, operation, key,"
-                  f" state, fingerprint, resource, response FROM idem_record LIMIT {COPIED}")
-        admin.sql(f"ALTER TABLE {table} ADD PRIMARY KEY (tenant, operation, key)")
-    admin.sql("CREATE INDEX ON hand_deleted (expires_at)")
-    # without its own, each batch would walk over what the others have done
-    admin.sql("CREATE INDEX ON hand_updated (expires_at) WHERE response IS NOT NULL")
-    admin.sql("VACUUM ANALYZE")
-    print(f"{rows} expired rows, {BATCH} a transaction")
-    ways = ours, *others = (Sweep("idem_sweep", "SELECT swept FROM idem_sweep($1)", "idem_record"),
-                            Sweep("hand-written UPDATE", "SELECT update_batch($1)", "hand_updated"),
-                            Sweep("hand-written DELETE", "SELECT delete_batch($1)", "hand_deleted"))
-    for _ in range(ROUNDS):
-        for way in ways:
-            way.rates.append(way.timed(lambda: way.sweep(rows // ROUNDS)))
-    for way in ways:
-        way.report("")
-    for way in ways:
-        way.timed(way.vacuum)
-        way.report(", and VACUUM")
-    for way in others:
-        limit = 1.0 if "DELETE" in way.name else None
-        figures.add("P7", "rows swept", way.name, "/s", ours.rates, way.rates, rate=True, at_least=limit)
-        figures.add("P7", "rows swept, and VACUUM", way.name, "/s", [ours.done / ours.seconds],
-                    [way.done / way.seconds], rate=True, at_least=limit)
-    admin.sql("DROP TABLE hand_deleted, hand_updated CASCADE")
-    # whatever comes next shall not wait for the disk to take all this
-    admin.sql("CHECKPOINT")
 
 
 def under_load(options, kinds):
@@ -306,7 +238,7 @@ def main():
     load_commands(admin, options.commands)
     live = int(admin.value("SELECT count(*) FROM idem_record WHERE expires_at > now() + '1 day'"))
     sizes(admin, "before")
-    rates(admin, min(options.commands // 10, SWEPT))
+    sweeps.compare(admin, options.commands // 10)
 
     holder = Session()
     row = admin.sql(f"SELECT operation, key FROM idem_record WHERE {EXPIRED} ORDER BY expires_at LIMIT 1")

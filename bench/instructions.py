@@ -16,7 +16,7 @@ ADDRESS = f"'{TENANT.decode()}', '{OPERATION.decode()}'"
 WORK = {
     "no idempotency": f"PERFORM plain_order({ADDRESS}, key, request)",
     "hand-written PL/pgSQL": f"PERFORM rival.place_order({ADDRESS}, key, request)",
-    "one insert at the end": f"PERFORM rival.place_order_once({ADDRESS}, key, request)",
+    "hand-written, one insert": f"PERFORM rival.place_order_once({ADDRESS}, key, request)",
     "idem_execute": f"PERFORM idem_execute({ADDRESS}, key, request, 'handle_order(jsonb)')",
     "idem_claim + idem_complete": f"PERFORM claim_order({ADDRESS}, key, request)",
 }

@@ -47,7 +47,7 @@ def main():
     name, new = sys.argv[1:]
     merge(name, new)
     # of what both have, the long one's
-    measured, series = figures.read(*(path for path in (FOLDER / "short.jsonl", FOLDER / "long.jsonl") if path.exists()))
+    measured, series = figures.read(*sorted(FOLDER.glob("*.jsonl"), reverse=True))
     draw(measured, series)
     before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
     PAGE.write_text(before + BEGIN + table(measured) + END + rest.split(END)[1], encoding="utf-8")

@@ -42,7 +42,8 @@ def report(records):
         print(f"  {way:28}{theirs:9.0f}{mine:9.0f}{mine / theirs:9.2f}")
         figures.add("P3", f"bytes per record, {way}", rival.name, "B", [mine], [theirs], at_most=0.6)
     parts = ours.session.sql(
-        "SELECT relname, pg_table_size(c.oid)::float8 / n FROM pg_class c, (SELECT count(*) AS n FROM idem_record) AS total"
+        "SELECT relname, pg_table_size(c.oid)::float8 / n"
+        " FROM pg_class c, (SELECT count(*) AS n FROM idem_record) AS total"
         " WHERE c.oid = 'idem_record'::regclass OR c.oid IN"
         " (SELECT indexrelid FROM pg_index WHERE indrelid = 'idem_record'::regclass) ORDER BY 2 DESC")
     print("  ours: " + ", ".join(f"{parts.get_value(n, 0).decode()} {float(parts.get_value(n, 1)):.0f}"
