@@ -11,6 +11,7 @@ from commands import REQUEST, TENANT
 from session import Session
 
 OPERATION = b"order.create"
+ADDRESS = f"'{TENANT.decode()}', '{OPERATION.decode()}'"
 RESPONSE = b'{"order" : 1, "status" : "created"}'
 PART = 500_000                  # records of one statement
 ON_DISK = 450                   # bytes of a record, to be on the safe side
@@ -24,7 +25,7 @@ SELECT m.created_at, m.completed_at, m.expires_at + n * interval '1 ms', m.token
 	m.operation, (lpad(to_hex(n * {stride}), 12, '0') || substr(md5(n::text), 1, 20))::uuid::text, m.state,
 	m.fingerprint, m.resource, m.response
 FROM idem_record AS m, generate_series({first}::bigint, {last}) AS n
-WHERE m.key = 'model'"""
+WHERE (m.tenant, m.operation, m.key) = ({address}, 'model')"""
 
 WORK = {
     "claim and completion":
@@ -43,10 +44,11 @@ class Table:
         # in the transaction that makes the table, for the minimal WAL
         self.session.sql("BEGIN")
         self.session.sql("CREATE EXTENSION idempotency")
-        self.session.sql(f"SELECT idem_complete(idem_claim('{TENANT.decode()}', '{OPERATION.decode()}', 'model',"
-                         f" '{REQUEST.decode()}'), '{RESPONSE.decode()}', 201, 'order/1')")
+        self.session.sql(f"SELECT idem_complete(idem_claim({ADDRESS}, 'model', '{REQUEST.decode()}'),"
+                         f" '{RESPONSE.decode()}', 201, 'order/1')")
         for first in range(1, records + 1, PART):
-            self.session.sql(FILL.format(first=first, last=min(first + PART - 1, records), stride=self.stride))
+            self.session.sql(FILL.format(first=first, last=min(first + PART - 1, records), stride=self.stride,
+                                         address=ADDRESS))
         self.session.sql("COMMIT")
         self.session.sql("VACUUM ANALYZE idem_record")
         self.session.prepare(new=WORK["claim and completion"], old=WORK["replay by idem_claim"])
