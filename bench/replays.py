@@ -91,7 +91,7 @@ def run(rounds, rate_rounds, clients, seconds):
         replay.cpu.clear()
     for _ in range(rounds):
         for replay in replays:
-            replay.measure_cpu(2000)
+            replay.measure_cpu(500)
     measure([replay.script for replay in replays], rate_rounds, clients, seconds)
     return replays
 
