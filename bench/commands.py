@@ -169,12 +169,17 @@ class ClaimStatements(Statements):
         self.session.run("commit")
 
 
+def count_orders(session):
+    return int(session.value("SELECT count(*) FROM orders"))
+
+
 def run(rounds, batch):
     """Returns the two groups, each led by its baseline and its rival."""
     groups = [[Plain(), Rival(), RivalBare(), RivalOnce(), Execute(), Claim()],
               [PlainStatements(), RivalStatements(), ClaimStatements()]]
     variants = sum(groups, [])
     admin = Session()
+    orders = count_orders(admin)
     for variant in variants:
         if isinstance(variant, Protected):
             variant.check()
@@ -188,11 +193,11 @@ def run(rounds, batch):
         if number % 20 == 0:
             admin.sql("VACUUM")
             admin.wal()
-    orders = int(admin.value("SELECT count(*) FROM orders"))
+    made = count_orders(admin) - orders
     commands = (len(variants) * (100 + rounds * batch)
                 + sum(isinstance(variant, Protected) for variant in variants))
-    if orders != commands:
-        raise RuntimeError(f"{commands} commands made {orders} orders")
+    if made != commands:
+        raise RuntimeError(f"{commands} commands made {made} orders")
     return groups
 
 

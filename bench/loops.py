@@ -2,7 +2,7 @@
 import statistics
 
 import figures
-from commands import OPERATION, REQUEST, TENANT, Claim, Execute, Plain, Rival
+from commands import OPERATION, REQUEST, TENANT, Claim, Execute, Plain, Rival, count_orders
 
 # One transaction per command, as a client would have it.
 PROCEDURE = """
@@ -35,11 +35,15 @@ def prepare(variant):
 
 def report(rounds, batch):
     variants = plain, rival, *ours = Plain(), Rival(), Execute(), Claim()
+    orders = count_orders(plain.session)
     for variant in variants:
         prepare(variant)
     for _ in range(rounds):
         for variant in variants:
             variant.cpu.append(repeat(variant, batch))
+    made, commands = count_orders(plain.session) - orders, len(variants) * (100 + rounds * batch)
+    if made != commands:
+        raise RuntimeError(f"{commands} commands made {made} orders")
     print(f"  {'CPU µs, called in a loop':28}{'min':>9}{'median':>9}"
           f"{'extra':>9}{'ratio':>9}")
     for variant in variants:

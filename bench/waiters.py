@@ -69,9 +69,13 @@ class Crowd:
         return sum(int(field[2]) for field in fields), sum(int(field[0]) for field in fields) / 1000
 
     def watch(self):
-        """What they do while they wait; each looks for a deadlock once, after a second."""
-        time.sleep(1.5)
-        before = self.activity()
+        """What they do while they wait; each looks for a deadlock once, after a second or when it gets a CPU."""
+        before = None
+        for _ in range(20):
+            time.sleep(1.5)
+            earlier, before = before, self.activity()
+            if earlier == before:
+                break
         time.sleep(WATCHED_S)
         return [after - start for start, after in zip(before, self.activity())]
 
