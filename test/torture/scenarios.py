@@ -35,6 +35,10 @@ class Scenario:
     after: str = "nothing"
     top: bool = False
 
+    def in_transaction(self):
+        """Does the transaction go on after the call?"""
+        return not self.top and self.call != "COMMIT"
+
 
 def keep(claim, name="$K"):
     """A claim whose ticket is kept."""
@@ -71,6 +75,8 @@ TOKEN = f"(SELECT token FROM idem_intent WHERE operation_id = {INTENT})"
 DOUBT = f"{NOTED}\nSELECT idem_send({INTENT}, 'w', '1 us')"
 ASKED = f"{DOUBT}\nSELECT idem_reconcile('$K', 'r', 1, '1 hour')"
 UNKNOWN = f"{LEASED}\nSELECT idem_unknown({TICKET}, 'no answer')"
+
+REPLICATED = "SET LOCAL idempotency.durability = 'replicated'"
 
 BATCH = """idem_claim_batch('t', 'o', '{$K-a,$K-b,$K-c}', ARRAY['1', '[2, "x"]', NULL]::jsonb[]"""
 KEEP_BATCH = f"INSERT INTO mine SELECT '$K', c FROM {BATCH}, guards => '{{g$K,h$K,NULL}}'%s) AS c"
@@ -271,6 +277,11 @@ SCENARIOS = [
              local="""SET LOCAL idempotency.allowed_tenants = 'u, "t"'"""),
     Scenario("history", "SELECT count(*) FROM idem_history('t', 'o', '$K')", setup=SENT),
     Scenario("durability", "SELECT * FROM idem_durability()"),
+    Scenario("replicated: claim", told(claim()), local=REPLICATED, finish=COMPLETE),
+    Scenario("replicated: replay", f"SELECT {ANSWER} FROM idem_replay('t', 'o', '$K', {REQUEST})",
+             local=REPLICATED, setup=DONE),
+    Scenario("replicated: commit", "COMMIT", local=f"{REPLICATED}; {DONE}"),
+    Scenario("commit: refused", "COMMIT", local=ATOMIC),
     Scenario("stuck", "SELECT key, state, next_call FROM idem_stuck WHERE key = '$K'",
              setup=UNKNOWN),
     Scenario("overview", "SELECT count(*) > 0 FROM idem_overview"),
