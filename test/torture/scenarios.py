@@ -92,7 +92,7 @@ SCENARIOS = [
              finish=COMPLETE),
     Scenario("claim with a lease", told(claim(operation="p", options=f"{LEASE}, guard => 'g$K'"))),
     Scenario("claim, by a fingerprint", told(
-        "idem_claim('t', 'o', '$K', fingerprint => decode(repeat('0a', 33), 'hex'))"),
+        "idem_claim('t', 'o', '$K', fingerprint => decode('00' || repeat('0a', 32), 'hex'))"),
              finish=COMPLETE),
     Scenario("claim: replay", f"SELECT {ANSWER} FROM {claim()}", setup=DONE),
     Scenario("claim: mismatch", f"SELECT {ANSWER} FROM {claim(request=OTHER)}", setup=DONE),
