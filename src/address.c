@@ -322,18 +322,16 @@ address_wait(const IdemAddress *address, bool keep, int64 timeout_us)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
+		/*
+		 * First of all, while nothing can fail: who catches an error would
+		 * otherwise roll this subtransaction back instead of his own.
+		 */
 		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
 		CurrentResourceOwner = owner;
-
-		if (!ours || error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE)
-			ReThrowError(error);
-		FreeErrorData(error);
+		if (!ours || geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
 		locked = false;
 	}
 	PG_END_TRY();
