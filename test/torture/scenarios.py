@@ -108,8 +108,8 @@ SCENARIOS = [
              setup=f"{LAPSED.replace('1 us', '20 ms')}\n{INTEND}\n{SEND}\nSELECT pg_sleep(0.02)"),
     Scenario("claim: unknown, too many attempts", f"SELECT {ANSWER} FROM {claim(operation='n')}",
              setup=keep(claim(operation="n", options=", lease => '1 us'"))),
-    Scenario("claim: duplicate", f"SELECT {ANSWER} FROM {claim('$K-b', options=', guard => $$g$K$$')}",
-             setup=GUARDED),
+    Scenario("claim: duplicate", f"SELECT {ANSWER} FROM"
+             f" {claim('$K-b', options=', guard => $$g$K$$')}", setup=GUARDED),
     Scenario("claim: duplicate, here", f"SELECT {ANSWER} FROM"
              f" {claim('$K-b', options=', guard => $$g$K$$')}",
              local=keep(claim(options=", guard => 'g$K'")), open=1, finish=COMPLETE),
@@ -124,7 +124,8 @@ SCENARIOS = [
              f"SELECT {ANSWER} FROM {claim(options=', wait => $$1 min$$')}",
              blocker=DONE, end="COMMIT", after="all"),
     Scenario("claim: guard in use, after a wait",
-             f"SELECT {ANSWER} FROM {claim('$K-b', options=', guard => $$g$K$$, wait => $$3 ms$$')}",
+             f"SELECT {ANSWER} FROM"
+             f" {claim('$K-b', options=', guard => $$g$K$$, wait => $$3 ms$$')}",
              blocker=keep(claim(options=", guard => 'g$K'"))),
     Scenario("claim: waits for a guard",
              told(claim("$K-b", options=", guard => 'g$K', wait => '1 min'")),
@@ -144,8 +145,8 @@ SCENARIOS = [
              setup=f"{KEEP_BATCH % ''}; {COMPLETE_BATCH}"),
     Scenario("execute, jsonb", f"SELECT {ANSWER} FROM idem_execute('t', 'p', '$K', {REQUEST},"
              " 'handler(jsonb)', guard => 'g$K')"),
-    Scenario("execute, idem_response", f"SELECT {ANSWER} FROM idem_execute('t', 'o', '$K', {REQUEST},"
-             " 'handler_full(jsonb)')"),
+    Scenario("execute, idem_response", f"SELECT {ANSWER} FROM idem_execute('t', 'o', '$K',"
+             f" {REQUEST}, 'handler_full(jsonb)')"),
     Scenario("execute: failed", f"SELECT {ANSWER} FROM idem_execute('t', 'o', '$K', NULL,"
              " 'handler_fail(jsonb)')"),
     Scenario("execute: replay", f"SELECT {ANSWER} FROM idem_execute('t', 'o', '$K', {REQUEST},"
@@ -175,8 +176,9 @@ SCENARIOS = [
     Scenario("complete: refused, lock_timeout",
              f"SET LOCAL lock_timeout = '2 ms'; SELECT idem_complete({TICKET}, '1')",
              setup=LEASED, blocker=f"SELECT idem_hold({TICKET})"),
-    Scenario("complete: refused, too large", f"SELECT idem_complete({TICKET}, to_json(repeat('x', 300)))",
-             setup=LEASED, local="SET LOCAL idempotency.max_response_size = 100"),
+    Scenario("complete: refused, too large",
+             f"SELECT idem_complete({TICKET}, to_json(repeat('x', 300)))", setup=LEASED,
+             local="SET LOCAL idempotency.max_response_size = 100"),
     Scenario("complete: refused, stale", f"SELECT idem_complete({TICKET}, '1')",
              setup=f"{LAPSED}\nSELECT {claim(options=LEASE)}"),
     Scenario("complete_batch", COMPLETE_BATCH, local=KEEP_BATCH % "", open=3),
@@ -231,7 +233,8 @@ SCENARIOS = [
     Scenario("retry", f"{shown('idem_retry')}({INTENT}, 'they are back')",
              setup=f"{SENT}\nSELECT idem_defer({INTENT}, {TOKEN}, 'busy')"),
     Scenario("reconcile", f"{shown('idem_reconcile')}('$K', 'r', 10, '1 hour')", setup=DOUBT),
-    Scenario("settle: happened", f"{shown('idem_settle')}({INTENT}, {TOKEN}, 'happened', '[1]', '1')",
+    Scenario("settle: happened",
+             f"{shown('idem_settle')}({INTENT}, {TOKEN}, 'happened', '[1]', '1')",
              setup=f"{ASKED}\nSELECT idem_unknown({TICKET}, 'lost')"),
     Scenario("settle: absent", f"{shown('idem_settle')}({INTENT}, {TOKEN}, 'absent', '[1]')",
              setup=ASKED),
@@ -249,7 +252,8 @@ SCENARIOS = [
     Scenario("recover: what was released", "SELECT outcome, state, attempt, reason, request FROM"
              " idem_recover('r', 1000, '1 hour')",
              setup=f"{UNKNOWN}\nSELECT idem_resolve('t', 'o', '$K', 'released', 'asked')"),
-    Scenario("resolve: succeeded", f"SELECT idem_resolve('t', 'o', '$K', 'succeeded', 'asked', {FULL})",
+    Scenario("resolve: succeeded",
+             f"SELECT idem_resolve('t', 'o', '$K', 'succeeded', 'asked', {FULL})",
              setup=UNKNOWN),
     Scenario("resolve: released", "SELECT idem_resolve('t', 'o', '$K', 'released', 'asked')",
              setup=UNKNOWN),
