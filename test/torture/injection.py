@@ -1,5 +1,6 @@
 """One function, called again and again with a fault at each point: what has to hold afterwards."""
 
+import collections
 import re
 import threading
 
@@ -22,9 +23,9 @@ class Wrong(Exception):
 
 def same(what, is_now, should_be):
     if is_now != should_be:
-        now, then = is_now.split("\n"), should_be.split("\n")
-        raise Wrong(f"{what}: {[line for line in now if line not in then]}"
-                    f" instead of {[line for line in then if line not in now]}")
+        now = collections.Counter(is_now.split("\n"))
+        then = collections.Counter(should_be.split("\n"))
+        raise Wrong(f"{what}: {list(now - then)} instead of {list(then - now)}")
 
 
 class Session:
