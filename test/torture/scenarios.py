@@ -87,6 +87,11 @@ EXPIRED = (f"{keep(claim(operation='short'))};"
 TOMBSTONE = EXPIRED.replace("short", "gone") + "\nSELECT idem_sweep()"
 
 SCENARIOS = [
+    # first, while they have little to look at
+    Scenario("stuck", "SELECT key, state, next_call FROM idem_stuck WHERE key = '$K'",
+             setup=UNKNOWN),
+    Scenario("overview", "SELECT count(*) > 0 FROM idem_overview"),
+
     # claims
     Scenario("claim", told(claim(operation="p", options=", guard => 'g$K', owner => 'w'")),
              finish=COMPLETE),
@@ -118,6 +123,9 @@ SCENARIOS = [
     Scenario("claim: in progress", f"SELECT {ANSWER} FROM {claim()}", blocker=ATOMIC),
     Scenario("claim: in progress, after a wait",
              f"SELECT {ANSWER} FROM {claim(options=', wait => $$3 ms$$')}", blocker=ATOMIC),
+    Scenario("claim: in progress, leased, after a wait",
+             f"SELECT {ANSWER} FROM {claim(options=', wait => $$3 ms$$')}", setup=LEASED),
+    Scenario("claim: the first of an operation", told(claim(operation="$K")), finish=COMPLETE),
     Scenario("claim: waits, owner rolls back", told(claim(options=", wait => '1 min'")),
              blocker=ATOMIC, end="ROLLBACK", finish=COMPLETE),
     Scenario("claim: waits, owner commits",
@@ -262,6 +270,10 @@ SCENARIOS = [
              setup=f"{GUARDED}\nSELECT idem_release({TICKET})"),
     Scenario("sweep", "SELECT * FROM idem_sweep(1000)", setup=EXPIRED),
     Scenario("sweep: purge", "SELECT * FROM idem_sweep(1000)", setup=TOMBSTONE),
+    Scenario("sweep: purge, with a step", "SELECT * FROM idem_sweep(1000)",
+             setup=f"{keep(claim(operation='gone', options=LEASE))}\n"
+                   f"SELECT idem_step_done({TICKET}, 'reserve', '7')\n{COMPLETE}\n"
+                   "SELECT pg_sleep(0.001)\nSELECT idem_sweep()"),
     Scenario("maintain", "CALL idem_maintain(effort => 1)", top=True, after="either",
              setup=f"{EXPIRED}\n{keep(claim('$K-b', 'n', options=', lease => $$1 us$$'), '$K-b')}"),
     Scenario("maintain: purge", "CALL idem_maintain(effort => 1, batch => 1)", top=True,
@@ -286,14 +298,12 @@ SCENARIOS = [
              local=REPLICATED, setup=DONE),
     Scenario("replicated: commit", "COMMIT", local=f"{REPLICATED}; {DONE}"),
     Scenario("commit: refused", "COMMIT", local=ATOMIC),
-    Scenario("stuck", "SELECT key, state, next_call FROM idem_stuck WHERE key = '$K'",
-             setup=UNKNOWN),
-    Scenario("overview", "SELECT count(*) > 0 FROM idem_overview"),
     Scenario("progress", "SELECT count(*) FROM idem_progress"),
     Scenario("stat", "SELECT operation FROM idem_stat WHERE operation = 'o'"),
     Scenario("stat_get", "SELECT operation FROM idem_stat_get() WHERE operation = 'o'"),
     Scenario("stat_reset", "SELECT idem_stat_reset('o')"),
     Scenario("the table's trigger", "UPDATE idem_record SET resource = 'x' WHERE key = '$K'",
              setup=LEASED),
-    Scenario("the table's trigger: refused", "DELETE FROM idem_record WHERE key = '$K'", setup=DONE),
+    Scenario("the table's trigger: refused", "DELETE FROM idem_record WHERE key = '$K'",
+             setup=DONE),
 ]
