@@ -26,6 +26,7 @@
 #ifdef USE_OPENSSL
 
 static EVP_MD_CTX *context = NULL;
+static bool ready = false;		/* has it the algorithm? */
 
 static void
 check(int result)
@@ -37,16 +38,18 @@ check(int result)
 void
 digest_begin(void)
 {
-	/* without an algorithm it takes the one that it has */
-	if (context != NULL && EVP_DigestInit_ex(context, NULL, NULL) == 1)
-		return;
+	/* without an algorithm it takes the one that the context has */
+	const EVP_MD *algorithm = ready ? NULL : EVP_sha256();
+
 	if (context == NULL)
 		context = EVP_MD_CTX_new();
 	if (context == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory")));
-	check(EVP_DigestInit_ex(context, EVP_sha256(), NULL));
+	ready = false;
+	check(EVP_DigestInit_ex(context, algorithm, NULL));
+	ready = true;
 }
 
 void

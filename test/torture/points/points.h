@@ -54,6 +54,20 @@ register_points(void)
 #define pg_strong_random(...) \
 	(INJECT_AT("pg_strong_random", inject_failure) ? false : \
 	 pg_strong_random(__VA_ARGS__))
+#ifdef USE_OPENSSL
+#include <openssl/evp.h>
+#define EVP_MD_CTX_new() \
+	(INJECT_AT("EVP_MD_CTX_new", inject_failure) ? NULL : EVP_MD_CTX_new())
+#define EVP_DigestInit_ex(...) \
+	(INJECT_AT("EVP_DigestInit_ex", inject_failure) ? 0 : \
+	 EVP_DigestInit_ex(__VA_ARGS__))
+#define EVP_DigestUpdate(...) \
+	(INJECT_AT("EVP_DigestUpdate", inject_failure) ? 0 : \
+	 EVP_DigestUpdate(__VA_ARGS__))
+#define EVP_DigestFinal_ex(...) \
+	(INJECT_AT("EVP_DigestFinal_ex", inject_failure) ? 0 : \
+	 EVP_DigestFinal_ex(__VA_ARGS__))
+#else
 #define pg_cryptohash_create(...) \
 	(INJECT_AT("pg_cryptohash_create", inject_failure) ? NULL : \
 	 pg_cryptohash_create(__VA_ARGS__))
@@ -66,6 +80,7 @@ register_points(void)
 #define pg_cryptohash_final(...) \
 	(INJECT_AT("pg_cryptohash_final", inject_failure) ? -1 : \
 	 pg_cryptohash_final(__VA_ARGS__))
+#endif
 
 /* Calls of functions that are hidden in macros. */
 #undef CHECK_FOR_INTERRUPTS
