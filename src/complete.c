@@ -97,6 +97,15 @@ complete_end(IdemRecord *record, const IdemAddress *address, IdemState state,
 }
 
 /*
+ * A copy: the claim's memory goes with the claim, the record stays.
+ */
+static text *
+keep(text *value)
+{
+	return value == NULL ? NULL : DatumGetTextPCopy(PointerGetDatum(value));
+}
+
+/*
  * The one write of an atomic claim.
  */
 static void
@@ -111,7 +120,7 @@ write_pending(IdemTable *table, const IdemAddress *address,
 		record_clear(record);
 		record->created_at = claim->created_at;
 		record->policy_version = claim->policy_version;
-		record->fingerprint = text_or_null(claim->fingerprint);
+		record->fingerprint = text_or_null(keep(claim->fingerprint));
 	}
 	else if (!record_probe(table, address, record))
 		elog(ERROR, "record of a pending claim is gone");
@@ -119,8 +128,8 @@ write_pending(IdemTable *table, const IdemAddress *address,
 		from = record->state;
 	record->attempt = claim->attempt;
 	record->token = claim->token;
-	record->guard = claim->guard;
-	record->owner = text_or_null(claim->owner);
+	record->guard = keep(claim->guard);
+	record->owner = text_or_null(keep(claim->owner));
 	record->reason = null_datum();
 	complete_end(record, address,
 				 state_next(STATE_PROCESSING, change->action),
