@@ -98,3 +98,6 @@ CREATE TRIGGER t BEFORE INSERT ON other FOR EACH ROW EXECUTE FUNCTION idem_polic
 INSERT INTO other VALUES ('x');
 \echo :SQLSTATE
 DELETE FROM idem_policy WHERE operation IN ('hand', 'values', repeat('x', 128));
+-- many names are compared without keeping a copy of each comparison
+SELECT cardinality(steps) FROM idem_define('many', steps => ARRAY(SELECT 's' || n FROM generate_series(1, 2000) n));
+DELETE FROM idem_policy WHERE operation = 'many';

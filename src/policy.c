@@ -24,6 +24,7 @@
 #include "executor/tuptable.h"
 #include "idempotency.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -285,15 +286,17 @@ check_steps(ArrayType *steps)
 					  "Pass NULL to allow any step.");
 	for (int i = 0; i < n; i++)
 	{
-		address_check_text("step", nulls[i] ? NULL : DatumGetTextPP(elems[i]),
-						   IDEM_OPERATION_MAX, "Name it after what it does.");
+		text	   *name = nulls[i] ? NULL : DatumGetTextPP(elems[i]);
+
+		CHECK_FOR_INTERRUPTS();
+		address_check_text("step", name, IDEM_OPERATION_MAX,
+						   "Name it after what it does.");
 		for (int j = 0; j < i; j++)
 		{
-			char	   *name = TextDatumGetCString(elems[i]);
-
-			if (strcmp(name, TextDatumGetCString(elems[j])) == 0)
+			if (address_same_text(name, DatumGetTextPP(elems[j])))
 				refuse_policy("steps must have different names",
-							  psprintf("\"%s\" is there twice.", name),
+							  psprintf("\"%s\" is there twice.",
+									   text_to_cstring(name)),
 							  "Name each step once.");
 		}
 	}
