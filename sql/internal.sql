@@ -12,4 +12,5 @@ CALL pg_temp.refused($$SELECT idem_duration('lease', NULL, true)$$);
 CALL pg_temp.refused($$SELECT idem_lock(NULL, 'o', 'k')$$);
 CALL pg_temp.refused($$SELECT idem_check_address('t', 'o', NULL)$$);
 CALL pg_temp.refused($$SELECT idem_recover_one('t', 'o', 'k', NULL, NULL)$$);
+CALL pg_temp.refused($$SELECT idem_recover_one('t', 'o', 'k', 'w', NULL)$$);
 SELECT idem_duration('lease', NULL, false) IS NULL AS none;

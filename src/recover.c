@@ -41,6 +41,7 @@ Datum
 idem_recover_one(PG_FUNCTION_ARGS)
 {
 	IdemClaim	claim = {0};
+	IdemWorker	worker;
 	IdemTicket	ticket;
 	IdemRecord	record;
 	IdemTable	table;
@@ -49,10 +50,9 @@ idem_recover_one(PG_FUNCTION_ARGS)
 
 	address_set_args(&claim.address, fcinfo, 0);
 	durability_require_writable(&claim.address);
-	claim.owner = text_arg(fcinfo, 3);
-	address_check_text("worker", claim.owner, IDEM_OWNER_MAX,
-					   "Name the worker, for people to read.");
-	claim.lease_us = duration_us("lease", PG_GETARG_INTERVAL_P(4));
+	outbox_read_worker(&worker, fcinfo, 3, 4);
+	claim.owner = worker.name;
+	claim.lease_us = worker.lease_us;
 	durability_begin();
 	/* one's own atomic claim of it would not keep the lock from this session */
 	if (pending_find_open(&claim.address) != NULL ||

@@ -79,9 +79,12 @@ def durations(random, good, longest_us, zero=False, null=True):
         days, us = random.choice(bounded)
         months = random.choice([0] * 6 + [1, -1, 12, 2147483647, -2147483648])
         total = days * DAY_US + us
-        values.append(random.choice([None, span(days, us, months)]) if null else span(days, us, months))
-        faulty.append(values[-1] is not None and (months != 0 or total < 0 or total > longest_us or
-                                                  total == 0 and not zero))
+        if random.random() < 0.3:
+            values.append(None)
+            faulty.append(not null)
+        else:
+            values.append(span(days, us, months))
+            faulty.append(months != 0 or total < 0 or total > longest_us or total == 0 and not zero)
     return "interval", values, faulty
 
 
