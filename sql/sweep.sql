@@ -10,7 +10,7 @@ RESET client_min_messages;
 CREATE VIEW pg_temp.kept AS
 SELECT key, response IS NOT NULL AS response, headers IS NOT NULL AS headers, body IS NOT NULL AS body,
 	   request IS NOT NULL AS request,
-	   md5((to_jsonb(r) - '{response,headers,body,request}'::text[])::text) AS other_columns
+	   md5((to_jsonb(r) - '{response,headers,body,request,swept}'::text[])::text) AS other_columns
 FROM idem_record AS r WHERE operation = 'sweep';
 -- What everybody is told about an address.
 CREATE FUNCTION pg_temp.never(request jsonb) RETURNS json

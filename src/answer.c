@@ -53,7 +53,8 @@ answer_from_record(IdemTicket *ticket, const IdemRecord *record,
 	if (!fingerprint_equal(stored, fingerprint) &&
 		!(record->state == STATE_CANCELLED && stored == NULL))
 		*ticket = answer_new(OUTCOME_MISMATCH, record);
-	else if (state_is_terminal(record->state) && now >= record->expires_at)
+	else if (state_is_terminal(record->state) &&
+			 record_has_expired(record, now))
 		*ticket = answer_new(OUTCOME_EXPIRED, record);
 	else if (record->state == STATE_CANCELLED)
 		*ticket = answer_new(OUTCOME_CANCELLED, record);

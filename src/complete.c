@@ -198,7 +198,7 @@ static void
 check_repeat(const IdemAddress *address, const IdemChange *change,
 			 const IdemRecord *record)
 {
-	if (GetCurrentTimestamp() >= record->expires_at)
+	if (record_has_expired(record, GetCurrentTimestamp()))
 		complete_refuse(address, record->state, change->action,
 						"Its answer has expired, so it cannot be compared.");
 	if (!record_same_result(&record->result, &change->result))

@@ -88,7 +88,7 @@ answer_duplicate(IdemTicket *ticket, const IdemRecord *first, text *key)
 	*ticket = answer_new(OUTCOME_DUPLICATE, first);
 	ticket->duplicate_of = key;
 	ticket->with_result = first->state == STATE_SUCCEEDED &&
-		GetCurrentTimestamp() < first->expires_at;
+		!record_has_expired(first, GetCurrentTimestamp());
 }
 
 /*

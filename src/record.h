@@ -70,6 +70,7 @@ typedef struct IdemRecord
 	TimestampTz unknown_at;
 	int64		ttl_us;			/* 0: NULL */
 	bool		once_more;		/* whatever max_attempts says */
+	bool		swept;			/* its payload was dropped */
 	IdemResult	result;
 	NullableDatum fingerprint;
 	NullableDatum request;
@@ -98,6 +99,8 @@ typedef struct IdemTable
 } IdemTable;
 
 extern const int record_columns;
+
+extern bool record_has_expired(const IdemRecord *record, TimestampTz now);
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);
 extern bool record_probe(IdemTable *table, const IdemAddress *address,
 						 IdemRecord *record);

@@ -30,6 +30,7 @@ CREATE TABLE idem_record (
 	once_more boolean,
 	unknown_at timestamptz,
 	guard text COLLATE "C",
+	swept boolean,
 	PRIMARY KEY (tenant, operation, key),
 	CONSTRAINT idem_record_state_known
 		CHECK (state IN ('processing', 'released', 'succeeded', 'failed',
@@ -77,6 +78,7 @@ COMMENT ON COLUMN idem_record.owner IS 'who claimed, as told by the claimer';
 COMMENT ON COLUMN idem_record.once_more IS 'released after a decision or a verdict: may run again whatever max_attempts says';
 COMMENT ON COLUMN idem_record.unknown_at IS 'since when the state is unknown; NULL while it is, after idem_adopt: no verdict about an intent ends it, only a decision';
 COMMENT ON COLUMN idem_record.guard IS 'business uniqueness, 1 to 255 characters: held while processing, succeeded, unknown, or released with once_more; NULL without one';
+COMMENT ON COLUMN idem_record.swept IS 'its response, headers, body and request were dropped after it had expired: it answers expired for good, also where the clock went back; NULL before';
 COMMENT ON COLUMN idem_record.reason IS 'why the record was released or became unknown';
 
 CREATE FUNCTION idem_record_protect() RETURNS trigger

@@ -46,6 +46,7 @@ enum
 	COL_ONCE_MORE,
 	COL_UNKNOWN_AT,
 	COL_GUARD,
+	COL_SWEPT,
 	RECORD_COLUMNS
 };
 
@@ -146,6 +147,7 @@ record_from_row(IdemRecord *record, const Datum *values, const bool *isnull)
 	record->reason = get_nullable(values, isnull, COL_REASON);
 	record->once_more = !isnull[COL_ONCE_MORE] &&
 		DatumGetBool(values[COL_ONCE_MORE]);
+	record->swept = !isnull[COL_SWEPT] && DatumGetBool(values[COL_SWEPT]);
 	record->guard = isnull[COL_GUARD] ? NULL :
 		DatumGetTextPP(values[COL_GUARD]);
 	record->held_guard = guard_is_held_by(record);
@@ -217,6 +219,8 @@ record_to_row(const IdemAddress *address, const IdemRecord *record,
 	values[COL_ONCE_MORE] = BoolGetDatum(true);
 	isnull[COL_ONCE_MORE] = !record->once_more;
 	put_nullable(values, isnull, COL_GUARD, text_or_null(record->guard));
+	values[COL_SWEPT] = BoolGetDatum(true);
+	isnull[COL_SWEPT] = !record->swept;
 }
 
 static bool
@@ -260,6 +264,17 @@ record_drop_payload(IdemRecord *record)
 	record->result.headers = null_datum();
 	record->result.body = null_datum();
 	record->request = null_datum();
+	record->swept = true;
+}
+
+/*
+ * What was swept has expired for good, also where the clock went back since:
+ * by itself, or because another server took over.
+ */
+bool
+record_has_expired(const IdemRecord *record, TimestampTz now)
+{
+	return record->swept || now >= record->expires_at;
 }
 
 static void

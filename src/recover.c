@@ -162,7 +162,7 @@ is_repeated(const IdemRecord *record, IdemAction action,
 						-1))
 		return false;
 	return record->state == STATE_RELEASED ||
-		(GetCurrentTimestamp() < record->expires_at &&
+		(!record_has_expired(record, GetCurrentTimestamp()) &&
 		 record_same_result(&record->result, result));
 }
 

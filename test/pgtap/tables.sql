@@ -82,7 +82,8 @@ SELECT results_eq(
 	('reason', 'text', false, NULL),
 	('once_more', 'boolean', false, NULL),
 	('unknown_at', 'timestamp with time zone', false, NULL),
-	('guard', 'text', false, NULL)$$,
+	('guard', 'text', false, NULL),
+	('swept', 'boolean', false, NULL)$$,
 	'columns of idem_record');
 
 SELECT results_eq(
