@@ -42,7 +42,7 @@ is_elsewhere(TupleTableSlot *slot)
 bool
 adopt_is_copy(void)
 {
-	Relation	rel = table_open(catalog_get()->origin, AccessShareLock);
+	Relation	rel = catalog_open(&catalog_get()->origin, AccessShareLock);
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	TableScanDesc scan = compat_table_beginscan(rel, SnapshotSelf);
 	bool		found = false;

@@ -19,6 +19,7 @@
 #include "catalog/pg_extension.h"
 #include "catalog/pg_type.h"
 #include "idempotency.h"
+#include "miscadmin.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -38,7 +39,7 @@ forget_catalog(Datum arg, Oid relid)
 	if (relid == InvalidOid || relid == catalog.record ||
 		relid == catalog.policy || relid == catalog.event ||
 		relid == catalog.intent || relid == catalog.step ||
-		relid == catalog.origin)
+		relid == catalog.origin || relid == catalog.policy_steps)
 		catalog_valid = false;
 }
 
@@ -149,4 +150,24 @@ catalog_get(void)
 	catalog = found;
 	catalog_valid = true;
 	return &catalog;
+}
+
+/*
+ * Opens a table of the catalogue.  What is remembered may be from before a
+ * DROP EXTENSION that is committed while the lock is waited for; with the lock
+ * comes the news.  Only then the oids of the table's indexes are what there
+ * is, too.
+ */
+Relation
+catalog_open(const Oid *table, LOCKMODE mode)
+{
+	Relation	rel;
+
+	while ((rel = try_table_open(*table, mode)) == NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		catalog_valid = false;
+		catalog_get();
+	}
+	return rel;
 }

@@ -39,7 +39,7 @@ static void
 write_row(const IdemAddress *address, TimestampTz at, int32 attempt,
 		  text *intent, const char *from, const char *to, text *reason)
 {
-	Relation	rel = table_open(catalog_get()->event, RowExclusiveLock);
+	Relation	rel = catalog_open(&catalog_get()->event, RowExclusiveLock);
 	Oid			sequence = compat_identity_sequence(rel, COL_ID + 1);
 	IdemWriter	writer = {0};
 	Datum	   *values;

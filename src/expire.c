@@ -240,16 +240,19 @@ expire_sweep(IdemExpiry *pass, int limit)
  * else changes them.
  */
 static void
-delete_rows(Oid relid, Oid index, const IdemAddress *address)
+delete_rows(const Oid *table, const Oid *by_address, const IdemAddress *address)
 {
-	Relation	rel = table_open(relid, RowExclusiveLock);
+	Relation	rel = catalog_open(table, RowExclusiveLock);
+	Oid			relid = RelationGetRelid(rel);
+	Oid			index;
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyData keys[3];
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
-	if (!OidIsValid(index))
-		index = compat_primary_key(rel);
+	/* the lock may have brought the news of another index */
+	catalog_get();
+	index = by_address != NULL ? *by_address : compat_primary_key(rel);
 	ScanKeyInit(&keys[0], get_attnum(relid, "tenant"),
 				BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->tenant));
@@ -281,9 +284,9 @@ purge_one(IdemTable *table, const IdemAddress *address, TupleTableSlot *seen,
 		address_unlock(address);
 		return false;
 	}
-	delete_rows(catalog->step, InvalidOid, address);
-	delete_rows(catalog->intent, catalog->intent_address, address);
-	delete_rows(catalog->event, catalog->event_address, address);
+	delete_rows(&catalog->step, NULL, address);
+	delete_rows(&catalog->intent, &catalog->intent_address, address);
+	delete_rows(&catalog->event, &catalog->event_address, address);
 	record_delete(table, &record);
 	stat_count(address->operation, STAT_PURGED);
 	return true;

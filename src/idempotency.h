@@ -112,6 +112,7 @@ typedef struct IdemCatalog
 
 extern void catalog_init(void);
 extern const IdemCatalog *catalog_get(void);
+extern Relation catalog_open(const Oid *table, LOCKMODE mode);
 
 /*
  * durability.c: how safe a commit has to be.

@@ -42,7 +42,7 @@ void
 intents_open(IdemIntentTable *table)
 {
 	memset(table, 0, sizeof(*table));
-	table->rel = table_open(catalog_get()->intent, RowExclusiveLock);
+	table->rel = catalog_open(&catalog_get()->intent, RowExclusiveLock);
 	if (RelationGetNumberOfAttributes(table->rel) != INTENT_COLUMNS)
 		elog(ERROR, "table idem_intent has %d columns instead of %d",
 			 RelationGetNumberOfAttributes(table->rel), INTENT_COLUMNS);

@@ -157,7 +157,7 @@ read_table(void)
 		MemoryContextReset(cache_context);
 
 	/* changes that arrive from here on make the cache invalid again */
-	rel = table_open(catalog_get()->policy, AccessShareLock);
+	rel = catalog_open(&catalog_get()->policy, AccessShareLock);
 	cache_table = RelationGetRelid(rel);
 	cache_valid = true;
 

@@ -44,7 +44,7 @@ void
 record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot)
 {
 	memset(table, 0, sizeof(*table));
-	table->rel = table_open(catalog_get()->record, mode);
+	table->rel = catalog_open(&catalog_get()->record, mode);
 	table->mode = mode;
 	table->snapshot = snapshot;
 }

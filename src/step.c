@@ -65,7 +65,7 @@ typedef struct StepTable
 static void
 steps_open(StepTable *table, LOCKMODE mode)
 {
-	table->rel = table_open(catalog_get()->step, mode);
+	table->rel = catalog_open(&catalog_get()->step, mode);
 	table->found = table_slot_create(table->rel, NULL);
 }
 
@@ -119,7 +119,7 @@ legal_steps(const IdemAddress *address, int32 version)
 	policy_get(address->operation, &policy);
 	if (policy.version == version && !policy.has_steps)
 		return NULL;
-	rel = table_open(catalog_get()->policy_steps, AccessShareLock);
+	rel = catalog_open(&catalog_get()->policy_steps, AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->operation));

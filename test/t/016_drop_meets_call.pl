@@ -1,0 +1,67 @@
+# Proves that a call which meets DROP EXTENSION, or the change of an index, just
+# when it asks for a table says what is the matter, or goes on with what is there
+# afterwards: "could not open relation with OID" helps nobody.  (Where a table's
+# row type is returned, or a SQL body names it, the server itself says just that.)
+use strict;
+use warnings;
+
+use Idem;
+use IdemTest;
+use Test::More;
+
+my $node = Idem::new_node('drop_meets_call');
+$node->safe_psql('postgres', 'CREATE EXTENSION idempotency');
+
+my ($caller, $changer) = map { session($node) } 1 .. 2;
+
+# What the caller is told when the change commits while it waits for a table.
+sub meet
+{
+	my ($change, $call) = @_;
+
+	$changer->query_safe("BEGIN; $change");
+	start_query($caller, $call);
+	wait_for($node, q{SELECT count(*) = 1 FROM pg_locks
+		WHERE locktype = 'relation' AND NOT granted});
+	$changer->query_safe('COMMIT');
+	return (answer($caller))[0];
+}
+
+# The last statement's answer is that of the call, or its SQLSTATE.
+my $say = q{\if :ERROR
+	\echo :SQLSTATE
+	\endif
+	--};
+my %calls = (
+	claim => q{SELECT outcome FROM idem_claim('t', 'o', 'a', lease => '1 hour')},
+	replay => q{SELECT outcome FROM idem_replay('t', 'o', 'k')},
+	sweep => q{SELECT swept FROM idem_sweep(10)});
+my %after = (claim => 'execute', replay => 'absent', sweep => 0);
+
+for my $name (sort keys %calls)
+{
+	# what is remembered is of before
+	$caller->query_safe(q{SELECT idem_replay('t', 'o', 'k')});
+	like(meet('DROP EXTENSION idempotency', "$calls{$name};\n$say"),
+		qr/^(55000|42883|42P01)$/, "$name meets DROP: a clear error");
+	$node->safe_psql('postgres', 'CREATE EXTENSION idempotency');
+	$caller->query_safe(q{SELECT idem_replay('t', 'o', 'k')});
+	like(meet('DROP EXTENSION idempotency; CREATE EXTENSION idempotency',
+			"$calls{$name};\n$say"),
+		qr/^($after{$name}|42883|42P01)$/, "$name meets DROP and CREATE");
+}
+
+# An index that is made anew while a purge waits for its table.
+$node->safe_psql('postgres', q{
+	SELECT idem_define('o', tombstone_retention => '1 us'::interval, ttl => '1 us'::interval);
+	SELECT idem_complete(idem_claim('t', 'o', key), '1') FROM unnest('{a,b}'::text[]) AS key;
+	SELECT idem_sweep(1)});
+$caller->query_safe(q{SELECT idem_replay('t', 'o', 'k')});
+is(meet(q{
+			DROP INDEX idem_event_address;
+			CREATE INDEX idem_event_address ON idem_event (tenant, operation, key)},
+		"SELECT purged FROM idem_sweep(1);\n$say"),
+	1, 'a purge meets another index');
+
+$_->quit for $caller, $changer;
+done_testing();
