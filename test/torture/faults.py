@@ -9,6 +9,7 @@ import time
 
 import psycopg
 
+SETTINGS = "faults.conf"        # in the data directory, read by postgresql.conf
 BROKEN = """
 SELECT key, state, lease_until::text FROM idem_record
 WHERE state = 'processing' AND (lease_until IS NULL OR NOT isfinite(lease_until))
@@ -23,8 +24,21 @@ WHERE state = 'unknown' AND NOT EXISTS (
 class Faults:
     """Cancels and terminates sessions, kills processes of the server, stops and starts it."""
 
-    def __init__(self, seed, create=None):
-        self.create = create            # SQL that drops and creates the extension
+    settings = ()                   # lines of postgresql.conf
+    errors = frozenset()            # what any call may end in
+    early_errors = frozenset()      # the same, until mark() is called
+    excuse = None                   # why the server may fail by itself
+    large = 0                       # so many bytes some answers have
+    needs_volume = False            # a small one, see shortages.py
+    one_clock = True                # can times be compared?
+    compared = True                 # can all histories be?
+
+    def __init__(self, seed, folder, schema="", policies=""):
+        """schema is SQL that drops and creates all that there is, but for the policies."""
+        self.schema, self.policies = schema, policies
+        self.folder = folder
+        self.environment = {}           # of the server
+        self.log_begin = os.path.getsize(os.environ["SERVER_LOG"])
         self.rng = random.Random(f"{seed} faults")
         self.counts = collections.Counter()
         self.broken = []                # what a look at the tables found in between
@@ -56,12 +70,52 @@ class Faults:
         except (OSError, ValueError):
             return False
 
-    @staticmethod
-    def start():
+    def prepare(self):
+        """Starts the server anew, with the settings and the environment of this kind."""
+        self.db.close()
+        self.stop("fast")
+        self.reshape()
+        with open(os.environ["DATA"] + "/" + SETTINGS, "w", encoding="utf-8") as conf:
+            conf.write("\n".join((*self.settings, "")))
+        self.start()
+        self.connect()
+
+    def reshape(self):
+        """While the server is down."""
+
+    def create(self):
+        self.db.execute(self.schema + self.policies)
+
+    def failures(self):
+        """Lines of the log of this run that show that the server failed by itself."""
+        with open(os.environ["SERVER_LOG"], encoding="utf-8", errors="replace") as log:
+            log.seek(self.log_begin)
+            lines = [line for line in log if "PANIC:" in line or "TRAP:" in line
+                     or "terminated by signal" in line and "by signal 9" not in line]
+        if self.excuse is None:
+            return lines
+        self.counts["PANIC"] = sum(self.excuse in line for line in lines)
+        return [line for line in lines
+                if self.excuse not in line and "signal 6: Aborted" not in line]
+
+    def forget_prepared(self):
+        for gid, in self.db.execute("SELECT gid FROM pg_prepared_xacts").fetchall():
+            self.db.execute(f"ROLLBACK PREPARED '{gid}'")
+
+    def mark(self):
+        """From now on nothing is allowed to end in one of the early errors."""
+        with open(f"{self.folder}/marked", "w", encoding="utf-8"):
+            pass
+
+    def restore(self):
+        """After the last fault."""
+
+    def start(self):
         """The orphans of a killed postmaster may still be there: then it is tried again."""
         while subprocess.run(["pg_ctl", "-D", os.environ["DATA"], "-l", os.environ["SERVER_LOG"],
                               "-s", "-w", "start"], check=False, stdin=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL).returncode:
+                             stderr=subprocess.DEVNULL,
+                             env={**os.environ, **self.environment}).returncode:
             time.sleep(0.1)
 
     def stop(self, mode):
@@ -97,12 +151,7 @@ class Faults:
                 steady = 0
 
     def disturb(self):
-        if self.create:
-            if self.rng.random() < 0.3:
-                self.counts["drop and create"] += 1
-                # a prepared transaction may be in the way
-                self.db.execute(f"SET lock_timeout = '200ms'; {self.create}")
-        elif self.rng.random() < 0.1:
+        if self.compared and self.rng.random() < 0.1:
             self.broken += self.db.execute(BROKEN).fetchall()
             return
         how = self.rng.choice(("pg_cancel_backend", "pg_cancel_backend", "pg_terminate_backend"))

@@ -9,6 +9,7 @@ from session import Session, TICKET, TICKET_COLUMNS
 
 WIDTH = 4                       # commands of an operation fought for at one time
 RATE_PER_S = 8                  # those left behind, and new ones taken up
+JUST_EXPIRED = 5                # so far behind are those of "brief", not swept yet
 REBORN = 6                      # commands that are purged, and claimed again
 LEVELS = ("READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 WAITS = ("0", "0", "20 ms", "300 ms", "5 s")
@@ -17,8 +18,6 @@ TARGETS = ("bank", "mail")
 
 # Nothing but a stale ticket, or one of an ended command, may be refused to an owner.
 STALE = ("ID002", "ID003")
-# Where the extension is not, or not any more; and what nobody can know of another one.
-DROPPED = {"42883", "42P01", "42704", "55000", "3F000", "40P01", *STALE, "22023", "ID001"}
 TTL_S = 0.15                    # of the operation "gone", and how long its tombstones stay
 RETENTION_S = 0.15
 
@@ -28,16 +27,17 @@ def request(key, variant):
 
 
 class Owner(Session):
-    def __init__(self, number, seed, start, folder, dropped=False):
-        """dropped: the extension is, now and then, and with it all that the client knows."""
+    def __init__(self, number, seed, start, folder, faults):
+        """faults: the class of what the client has to bear with."""
         super().__init__(number, f"{folder}/history.{number}")
         self.rng = random.Random(f"{seed} {number}")
         self.start = start
         self.outside = Outside(f"{folder}/outside")
         self.tickets = []               # leased claims this client has, or had
         self.ended = []
-        if dropped:
-            self.always |= DROPPED
+        self.always |= faults.errors
+        self.early, self.early_until = faults.early_errors, f"{folder}/marked"
+        self.large = faults.large
 
     # What is asked for.
 
@@ -47,6 +47,8 @@ class Owner(Session):
         behind = int((time.time() - self.start) * RATE_PER_S)
         if self.rng.random() < 0.05:
             behind = self.rng.randrange(behind + 1)
+        elif operation == "brief" and self.rng.random() < 0.4:
+            behind = max(0, behind - JUST_EXPIRED)
         return f"{operation}{behind + self.rng.randrange(WIDTH)}"
 
     def address(self):
@@ -66,6 +68,8 @@ class Owner(Session):
         """response, code, resource, body: no two are equal, and none survives jsonb."""
         unique = uuid.UUID(int=self.rng.getrandbits(128))
         response = f'{{"by" : "{self.name}",  "id":"{unique}", "id":1.50}}'
+        if self.large and self.rng.random() < 0.1:
+            response += " " * self.rng.randrange(self.large)
         return [response, self.rng.choice((None, 201)),
                 self.rng.choice((None, f"r-{unique}")), self.rng.choice((None, "00ff"))]
 
@@ -194,6 +198,10 @@ class Owner(Session):
                                  (*parts, name), self.facts(mine, name=name))
             op["done"], op["result"] = rows[0]
             if op["done"]:
+                if self.rng.random() < 0.2 and not self.refused(
+                        ("ID004",), "step", f"SELECT done FROM idem_step({ticket}, %s, '2')",
+                        (*parts, name), self.facts(mine, name=name)):
+                    self.fault(f"{name} of {mine['key']} had no other input than this one")
                 return
             result = self.result()[0]
             self.effect(mine, f"step {name}", result)

@@ -5,6 +5,17 @@ import time
 from owner import Owner, STALE, TARGETS
 from session import Lost, TICKET, TICKET_COLUMNS
 
+# What one session needs for good: the policies, and where its figures are.
+LEFTOVERS = """
+SELECT mode FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()
+UNION ALL
+SELECT name FROM pg_settings WHERE source = 'session' AND name <> 'application_name'
+UNION ALL
+SELECT name || ' ' || total_bytes FROM pg_backend_memory_contexts
+WHERE name LIKE 'idempotency%'
+    AND NOT (name IN ('idempotency policies', 'idempotency figures') AND total_bytes < 70000)
+"""
+
 
 class Program(Owner):
     def run_until(self, end):
@@ -24,9 +35,7 @@ class Program(Owner):
     def look_for_leftovers(self):
         """Nothing of the extension stays in the session after a transaction."""
         try:
-            left = self.run("locks", "SELECT mode FROM pg_locks WHERE locktype = 'advisory'"
-                            " AND pid = pg_backend_pid() UNION ALL SELECT name FROM pg_settings"
-                            " WHERE source = 'session' AND name <> 'application_name'").fetchall()
+            left = self.run("leftovers", LEFTOVERS).fetchall()
         except Lost:
             self.start_again()
             return

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import time
 
 import psycopg
@@ -12,6 +13,14 @@ TICKET_COLUMNS = ("t.outcome, t.state, t.attempt, t.token, t.response::text, t.c
                   " encode(t.body, 'hex'), extract(epoch FROM t.lease_until)::float8,"
                   " t.duplicate_of")
 GONE = ("57P01", "57P02", "57P03")      # the server ends the session
+
+
+def code_of(error):
+    """The SQLSTATE; for a call that meets a DROP of what it names the server has none."""
+    message = error.diag.message_primary or ""
+    if message.startswith(("cache lookup failed for ", "could not open relation with OID")):
+        return "meets DROP"
+    return error.sqlstate
 
 
 class Lost(Exception):
@@ -28,6 +37,9 @@ class Session:
         self.ops = self.tx = None
         self.allowed = set()            # errors that what goes on may end in
         self.always = {"57014"}         # the same, whatever goes on
+        self.early = set()              # the same, until the file early_until is there
+        self.early_until = None
+        self.is_early = True            # was it not there when the transaction began?
         self.faults = []
         self.db = None
         self.connect()
@@ -42,6 +54,9 @@ class Session:
             except psycopg.OperationalError:
                 time.sleep(0.05)
 
+    def tolerates(self, code):
+        return code in self.always or self.is_early and code in self.early
+
     def fault(self, what):
         self.faults.append(f"client {self.name}, transaction {self.number}: {what}")
 
@@ -50,6 +65,7 @@ class Session:
         """Begins one, and commits it (or prepares it as gid) unless it is lost on the way."""
         self.number += 1
         self.allowed = set(allow)
+        self.is_early = self.early and not os.path.exists(self.early_until)
         tx = {"tx": f"{self.name}.{self.number}", "start": time.time(), "status": "aborted",
               "writes": writes, "ops": []}
         self.ops, self.tx = tx["ops"], tx["tx"]
@@ -100,10 +116,10 @@ class Session:
         try:
             return self.db.execute(sql, args)
         except psycopg.Error as error:
-            state = error.sqlstate
+            state = code_of(error)
             if self.db.closed or state in GONE or state is None:
                 self.db.close()
-            elif state not in self.allowed and state not in allow and state not in self.always:
+            elif state not in self.allowed | set(allow) and not self.tolerates(state):
                 self.fault(f"{what}: {state} {error.diag.message_primary};"
                            f" {error.diag.message_detail}; {args}")
             raise Lost(state) from error
@@ -136,7 +152,7 @@ class Session:
                 self.db.close()
                 raise Lost from error
             if error.sqlstate not in codes:
-                if error.sqlstate not in self.allowed and error.sqlstate not in self.always:
+                if code_of(error) not in self.allowed and not self.tolerates(code_of(error)):
                     self.fault(f"{function}: {error.sqlstate} {error.diag.message_primary};"
                                f" {error.diag.message_detail}; {args}")
                 raise Lost from error

@@ -3,12 +3,11 @@
 import collections
 import json
 
+from history import GRANTED, answer, brief, duplicates, forever, seconds
 from owner import RETENTION_S, TTL_S, WIDTH
 
 BRIEF_TTL_S = 0.4               # of the operation "brief"
 CLOCK_S = 0.002                 # two readings of one clock, rounded
-GRANTED = ("execute", "resume")
-ENDS = ("complete", "fail", "execute", "resolve")
 REQUEST_EQUAL = """
 SELECT key, state FROM idem_record r WHERE fingerprint IS NOT NULL AND NOT EXISTS (
     SELECT FROM generate_series(0, 1) v WHERE r.fingerprint =
@@ -40,79 +39,15 @@ SELECT key, state, attempt FROM idem_record r WHERE attempt <> 1 + (
 """
 
 
-class History:
-    """The transactions of all clients, and what the tables hold at the end."""
-
-    def __init__(self, db, logs, outside):
-        self.db = db
-        self.transactions = []
-        for log in logs:
-            with open(log, encoding="utf-8") as lines:
-                self.transactions += map(json.loads, lines)
-        self.committed = {row[0] for row in db.execute("SELECT id FROM txn")}
-        self.records = {(row[0], row[1]): row[2:] for row in db.execute(
-            "SELECT operation, key, state, attempt, token, response::text, code, resource,"
-            " encode(body, 'hex') FROM idem_record")}
-        self.intents = {row[0]: row[1] for row in db.execute(
-            "SELECT operation_id::text, state FROM idem_intent")}
-        self.effects = db.execute("SELECT operation, key, kind, token, response,"
-                                  " extract(epoch FROM at)::float8 FROM effect"
-                                  " ORDER BY at").fetchall()
-        self.calls = outside.counts()
-        self.ops = []                   # all that were answered
-        for tx in self.transactions:
-            for op in tx["ops"]:
-                op["tx"] = tx
-                op["kept"] = tx["tx"] in self.committed and "err" not in op \
-                    and not op.get("undone")
-                op["address"] = (op.get("op"), op.get("key"))
-                if "err" not in op:
-                    self.ops.append(op)
-        self.kept = [op for op in self.ops if op["kept"]]
-        self.ends = [op for op in self.kept if op["f"] in ENDS and "result" in op
-                     and op.get("to") != "released"]
-        self.told = [op for op in self.ops if op["f"] in ("claim", "execute", "replay")]
-        self.grants = [op for op in self.told if op["outcome"] in GRANTED]
-        self.replays = [op for op in self.told if op["outcome"] == "replay"]
-
-    def known_ends(self):
-        """Since when it is certain that an address is ended."""
-        known = {}
-        for op in self.ends:
-            if op["tx"]["status"] == "acked":
-                known[op["address"]] = min(op["tx"]["end"], known.get(op["address"], 1e99))
-        for op in self.replays:
-            known[op["address"]] = min(op["e"], known.get(op["address"], 1e99))
-        return known
-
-
-def forever(op):
-    """Is it never purged?"""
-    return op["address"][0] != "gone"
-
-
-def seconds(lease):
-    number, unit = lease.split()
-    return float(number) * {"ms": 1e-3, "s": 1}[unit]
-
-
-def answer(op):
-    return [op[name] for name in ("response", "code", "resource", "body")]
-
-
-def brief(op):
-    return {name: value for name, value in op.items() if name not in ("tx", "kept", "address")
-            and value is not None} | {"tx": op["tx"]["tx"], "status": op["tx"]["status"]}
-
-
-def duplicates(items):
-    return [item for item, count in collections.Counter(items).items() if count > 1]
-
-
-def check(checks, history):
+def check(checks, history, one_clock=True):
+    """Without one clock for all nothing is said about times that the server read."""
     for part in (check_commits, check_effects, check_answers, check_fences, check_granted,
-                 check_fingerprints, check_leases, check_sending, check_questions, check_trail):
+                 check_fingerprints, check_questions, check_trail):
         part(checks, history)
+    if one_clock:
+        for part in (check_rebirths, check_late_writes, check_expiry, check_leases,
+                     check_sending):
+            part(checks, history)
 
 
 def check_commits(checks, history):
@@ -124,11 +59,23 @@ def check_commits(checks, history):
                 "1: nothing was committed with an unfinished claim")
 
 
-def check_effects(checks, history):
+def ends_written(history):
     effects = collections.defaultdict(list)
     for operation, key, kind, token, response, at in history.effects:
         if kind in ("end", "again"):
             effects[operation, key].append((token, response, at))
+    return effects
+
+
+def check_rebirths(checks, history):
+    checks.none([(address, one, other) for address, all_of in ends_written(history).items()
+                 if address[0] == "gone" for one, other in zip(all_of, all_of[1:])
+                 if other[2] < one[2] + TTL_S + RETENTION_S],
+                "1: what was purged was new only after its time")
+
+
+def check_effects(checks, history):
+    effects = ends_written(history)
     faults = []
     for address, (state, _, token, response, *_) in history.records.items():
         if address[0] == "gone":
@@ -142,10 +89,6 @@ def check_effects(checks, history):
                 f" ({len(history.records)} commands)")
     checks.none([one for one in effects if one[0] != "gone" and one not in history.records],
                 "1: there is no effect without a record")
-    checks.none([(address, one, other) for address, all_of in effects.items()
-                 if address[0] == "gone" for one, other in zip(all_of, all_of[1:])
-                 if other[2] < one[2] + TTL_S + RETENTION_S],
-                "1: what was purged was new only after its time")
     checks.none(history.db.execute(GUARDS), "1: of the commands with one guard one succeeded")
     checks.none(history.db.execute(STEPS_DIFFER), "1: each step was done once")
 
@@ -181,15 +124,26 @@ def check_fences(checks, history):
                            if op["f"] in ("claim", "recovered") and op.get("token")
                            and op.get("lease") and forever(op)),
                 "3: each attempt was given once")
+
+
+def check_late_writes(checks, history):
     checks.none(history.db.execute(LATE_WRITES), "3: nobody wrote for a command he had lost")
 
 
-def check_granted(checks, history):
+def after_the_end(history):
+    """What was asked for once the end was known."""
     known = history.known_ends()
-    after = [op for op in history.told if forever(op) and op["s"] > known.get(op["address"], 1e99)]
+    return [op for op in history.told if forever(op) and op["s"] > known.get(op["address"], 1e99)]
+
+
+def check_granted(checks, history):
+    after = after_the_end(history)
     checks.none([brief(op) for op in after if op["outcome"] not in
                  ("replay", "mismatch", "expired")],
                 f"4: once the end was known, nothing else was told ({len(after)} answers)")
+
+
+def check_expiry(checks, history):
     ends = collections.defaultdict(list)
     for op in history.ends:
         if op["tx"]["status"] == "acked":
@@ -199,7 +153,7 @@ def check_granted(checks, history):
                  and op["e"] < end["s"] + TTL_S + RETENTION_S - CLOCK_S],
                 "4: what was purged was granted only after its time")
     faults = []
-    for op in after:
+    for op in after_the_end(history):
         ttl = {"brief": BRIEF_TTL_S}.get(op["address"][0], 1e9)
         for end in ends[op["address"]]:
             if op["outcome"] == "replay" and op["s"] > end["tx"]["end"] + ttl + CLOCK_S or \
