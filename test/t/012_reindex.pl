@@ -86,7 +86,7 @@ cmp_ok($rebuilt, '>', 10, 'the indexes were rebuilt several times');
 note("rebuilt $rebuilt times; $output");
 
 is($node->safe_psql('postgres', q{
-		SELECT count(*) > 1000, count(*) - count(DISTINCT key),
+		SELECT count(*) > 100, count(*) - count(DISTINCT key),
 			count(*) - (SELECT count(*) FROM idem_record
 						WHERE state = 'succeeded' AND operation <> 'expired') FROM orders}),
 	't|0|0', 'each command has one order and one record');
