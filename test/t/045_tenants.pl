@@ -71,9 +71,14 @@ sub told
 sub run_as
 {
 	my ($role, $database, $sql, $out, $err) = @_;
-	my @psql = ('psql', '-XAtq', '-d', $node->connstr($database), '-U', $role);
+	my $file = $node->basedir . '/run_as.sql';
 
-	IPC::Run::run(\@psql, '<', \$sql, '>', $out, '2>', $err);
+	# from a file: where the connection is refused nobody reads a pipe
+	open(my $script, '>', $file) or die "$file: $!";
+	print $script $sql;
+	close($script) or die "$file: $!";
+	IPC::Run::run(['psql', '-XAtq', '-d', $node->connstr($database), '-U', $role, '-f', $file],
+		'>', $out, '2>', $err);
 }
 my $right = 'replay 00000 42501';
 my $nothing = '42501 42501';
