@@ -3,8 +3,8 @@
  */
 CREATE PROCEDURE idem_maintain(
 	max_time interval DEFAULT '10 minutes',
-	batch integer DEFAULT 100,
-	effort double precision DEFAULT 0.2
+	batch integer DEFAULT 50,
+	effort double precision DEFAULT 0.1
 )
 LANGUAGE c AS 'MODULE_PATHNAME', 'idem_maintain';
 REVOKE ALL ON PROCEDURE idem_maintain(interval, integer, double precision) FROM PUBLIC;

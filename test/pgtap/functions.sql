@@ -102,8 +102,8 @@ SELECT results_eq(
 	 'resend_safe_for interval DEFAULT NULL', 'idem_intent'),
 	('idem_maintain',
 	 'IN max_time interval DEFAULT ''00:10:00''::interval, '
-	 'IN batch integer DEFAULT 100, '
-	 'IN effort double precision DEFAULT 0.2', NULL),
+	 'IN batch integer DEFAULT 50, '
+	 'IN effort double precision DEFAULT 0.1', NULL),
 	('idem_operation_id',
 	 'tenant text, operation text, key text, name text', 'uuid'),
 	('idem_reconcile',
