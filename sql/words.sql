@@ -102,8 +102,10 @@ SELECT token AS absent FROM tokens WHERE name = 'absent' \gset
 CALL pg_temp.refused(format(pg_temp.call('happened'), idem_operation_id('t', 'words', 'k', 'absent'), :absent));
 SELECT token AS confirmed FROM tokens WHERE name = 'confirm' \gset
 CALL pg_temp.refused(format(pg_temp.call('absent'), idem_operation_id('t', 'words', 'k', 'confirm'), :confirmed));
-SELECT token AS w2 FROM idem_intent WHERE operation_id = :'id' \gset
+SELECT operation_id AS id, token AS w2 FROM idem_intent WHERE operation = 'words' AND name = 'defer' \gset
 CALL pg_temp.refused(format(pg_temp.call('absent'), :'id', :w2));
+SELECT operation_id AS id, token AS r2 FROM idem_intent WHERE operation = 'words' AND name = 'unclear' \gset
+CALL pg_temp.refused(format(pg_temp.call('defer'), :'id', :r2));
 
 -- Evidence of any shape is kept whole, in the order of the verdicts.
 SELECT operation_id AS id FROM idem_intend(:'ticket', 'evidence', 'words evidence') \gset
