@@ -29,6 +29,15 @@ SELECT count(*) AS rows,
 						OR state = 'processing' AND lease_until <= created_at) AS wrong
 FROM idem_record WHERE operation = 'durations';
 
+-- Nothing lasts for ever. Before 17 an interval cannot say so (22007).
+SELECT argument, value, pg_temp.code_of(format($$SELECT idem_claim('t', 'durations', 'for ever', %s => %L, lease => '1 hour')$$,
+											   argument, value)) IN ('22007', '22023') AS refused
+FROM unnest(ARRAY['ttl', 'wait']) AS argument, unnest(ARRAY['infinity', '-infinity']) AS value
+UNION ALL
+SELECT 'lease', value, pg_temp.code_of(format($$SELECT idem_claim('t', 'durations', 'for ever', lease => %L)$$, value)) IN ('22007', '22023')
+FROM unnest(ARRAY['infinity', '-infinity']) AS value
+ORDER BY 1, 2;
+
 -- A day has 24 hours, also where clocks are changed before it ends: after at
 -- least one of these, whatever day it is.
 SET timezone = 'Europe/Berlin';

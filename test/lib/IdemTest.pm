@@ -8,19 +8,20 @@
 #   my $answer = answer($session);            # now it does
 #   crash($node, $session);                   # kill -9 of all at once, start
 #   kill_backends($node, $pids, $session);    # of those alone
-#   stop_writers($node);                      # now only a commit flushes
+#   my ($node, $unflushed) = lazy_node();     # where only a commit flushes
 package IdemTest;
 
 use strict;
 use warnings;
 
 use Exporter 'import';
+use Idem;
 use Test::More;
 use Time::HiRes qw(usleep);
 
 our @EXPORT =
   qw(session sqlstate start_query answer wait_for postmaster crash
-  kill_backends stop_writers);
+  kill_backends stop_writers lazy_node);
 
 sub session
 {
@@ -137,6 +138,26 @@ sub stop_writers
 	kill 'STOP', split /\n/, $node->safe_psql('postgres', q{
 		SELECT pid FROM pg_stat_activity
 		WHERE backend_type IN ('walwriter', 'background writer')});
+}
+
+# A node with a table "orders" on which nobody but a commit flushes, and the
+# query for the bytes of WAL that are not flushed: a commit alone is longer
+# than 32.
+sub lazy_node
+{
+	my $node = Idem::new_node('flush', conf => q{
+		synchronous_commit = off
+		wal_writer_delay = 10s
+		autovacuum = off
+		bgwriter_lru_maxpages = 0
+	});
+	$node->safe_psql('postgres', q{
+		CREATE EXTENSION idempotency;
+		CREATE TABLE orders (key text);
+		CHECKPOINT});
+	stop_writers($node);
+	return ($node,
+		'SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn()');
 }
 
 1;

@@ -4,26 +4,10 @@
 use strict;
 use warnings;
 
-use Idem;
 use IdemTest;
 use Test::More;
 
-my $node = Idem::new_node('flush', conf => q{
-synchronous_commit = off
-wal_writer_delay = 10s
-autovacuum = off
-bgwriter_lru_maxpages = 0
-});
-$node->safe_psql('postgres', q{
-	CREATE EXTENSION idempotency;
-	CREATE TABLE orders (key text);
-	CHECKPOINT});
-
-# Nobody but a commit flushes.
-stop_writers($node);
-
-# Bytes of WAL that are not flushed; a commit alone is longer than 32.
-my $unflushed = 'SELECT pg_current_wal_insert_lsn() - pg_current_wal_flush_lsn()';
+my ($node, $unflushed) = lazy_node();
 my $session = session($node);
 
 $session->query_safe(q{SELECT t::text AS ticket

@@ -1,6 +1,6 @@
 # Proves that README.md is a complete reference: it lists every function, view,
-# setting and SQLSTATE with its meaning, the arguments as they are declared, and
-# what each level may call; and nothing that does not exist.
+# setting and SQLSTATE with its meaning, the arguments and defaults as they are
+# declared, and what each level may call; and nothing that does not exist.
 use strict;
 use warnings;
 
@@ -14,8 +14,8 @@ my $readme = slurp_file("$root/README.md");
 my $node = Idem::new_node('reference');
 $node->safe_psql('postgres', 'CREATE EXTENSION idempotency');
 
-# The rows of the tables of a section: the cells before the last one, and
-# whether the last one, the meaning, says anything.
+# The rows of the tables of a section, whose last cell, the meaning, says
+# something.
 sub rows
 {
 	my ($title) = @_;
@@ -26,7 +26,7 @@ sub rows
 	{
 		next unless /^\| *[^|\s-]/;
 		my (undef, @cells) = split / *\| */;
-		push @rows, { first => $cells[0], meaning => $cells[-1] }
+		push @rows, { first => $cells[0], meaning => $cells[-1], cells => \@cells }
 		  if @cells > 1 && $cells[-1] =~ /\w/;
 	}
 	return @rows;
@@ -82,6 +82,20 @@ my @settings = lines(q{LOAD 'idempotency';
 cmp_ok(@settings, '>', 5, 'settings are found');
 is_deeply([ sort @documented ], [ sort map { "`$_`" } @settings ],
 	'every setting is listed, and nothing else');
+my %who = (user => 'anybody', superuser => 'superuser', sighup => 'server start');
+for (map { $_->{cells} } grep { $_->{first} =~ /^`/ } rows('Settings'))
+{
+	my ($name, $default, $who) = map { tr/`//dr } @$_;
+	my ($value, $context) = split /\|/, (lines(qq{LOAD 'idempotency';
+		SELECT current_setting(name), context FROM pg_settings WHERE name = '$name'}))[-1];
+
+	is($default =~ s/ (d)ay$/$1/r =~ s/ (MB)$/$1/r, $value, "the default of $name");
+	is($who, $who{$context}, "who sets $name");
+}
+
+my ($define) = @{ $declared{idem_define} };
+is_deeply([ sort map { $_->{first} =~ /^`(\w+)`$/ } rows('Policies') ],
+	[ sort grep { $_ ne 'operation' } split /, /, $define ], 'every part of a policy is listed');
 
 # Codes: those that the sources name, and those that the functions' comments do.
 my %codes = map { $_ => 1 } map { $_->{first} =~ /\b([0-9A-Z]{5})\b/g } rows('Errors');

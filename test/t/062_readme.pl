@@ -1,6 +1,6 @@
 # Proves that the SQL of README.md does what it says: each of its blocks is run,
 # with something in place of what it leaves out, and gives the rows that it
-# shows.
+# shows; and that the server understands what the client program sends.
 use strict;
 use warnings;
 
@@ -88,6 +88,18 @@ for my $block (@blocks)
 	}
 }
 is(join(', ', map { $_->[0] } @known), '', 'all of them are there');
+
+# What the client program sends, as a driver that knows no types.
+my ($program) = slurp_file("$root/README.md") =~ /^```python\n(.*?)^```/ms;
+my @statements = map { join '', /"(.*)"/mg } $program =~ /execute\((.*?),\s+\(/sg;
+is(scalar @statements, 2, 'the client program claims and completes');
+for my $statement (@statements)
+{
+	my $n = 0;
+
+	$statement =~ s/%s/'$' . ++$n/ge;
+	is(($node->psql('postgres', "PREPARE s AS $statement"))[0], 0, $statement);
+}
 is($node->safe_psql('postgres', q{SELECT state, code, (SELECT count(*) FROM orders) FROM idem_record WHERE key = 'failing'}),
 	'failed|402|2', 'what failed is rolled back, and the failure kept');
 
