@@ -103,5 +103,16 @@ SELECT other.idem_complete(c) FROM other.idem_claim('t', 'o', 'k2', '{"at": 1}')
 SELECT outcome FROM other.idem_claim('t', 'o', 'k2', '{"at": 2}');
 SELECT expires_at - completed_at AS ttl FROM other.idem_replay('t', 'o', 'k2', '{"at": 1}');
 
+-- A name that format() would read.
+DROP EXTENSION idempotency;
+CREATE SCHEMA "50%s";
+CREATE EXTENSION idempotency SCHEMA "50%s";
+CREATE ROLE regress_idem_percent;
+SELECT "50%s".idem_grant('regress_idem_percent', 'client');
+SELECT pg_catalog.has_schema_privilege('regress_idem_percent', '50%s', 'USAGE') AS usage;
+SELECT "50%s".idem_revoke('regress_idem_percent');
+REVOKE USAGE ON SCHEMA "50%s" FROM regress_idem_percent;
+DROP ROLE regress_idem_percent;
+
 \c :back
 DROP DATABASE regress_idem_install;

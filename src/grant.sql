@@ -123,7 +123,7 @@ BEGIN
 				  HINT = 'Each of them says in the comment of idem_grant() what it is for.';
 	END IF;
 	IF NOT has_schema_privilege(role, '@extschema@'::regnamespace, 'USAGE') THEN
-		EXECUTE format('GRANT USAGE ON SCHEMA @extschema@ TO %s', role);
+		EXECUTE format('GRANT USAGE ON SCHEMA %s TO %s', '@extschema@'::regnamespace, role);
 	END IF;
 	FOR object IN SELECT @extschema@.idem_level_objects(level) LOOP
 		EXECUTE format('GRANT %s TO %s', object, role);
