@@ -63,6 +63,7 @@ typedef struct Maintenance
 {
 	IdemExpiry	pass;
 	TimestampTz until;			/* begins no batch after that */
+	TimestampTz lapsed_to;		/* where it is among the lapsed commands */
 	int			batch;
 	double		effort;
 	int64		rest_us;		/* before the next batch */
@@ -157,11 +158,12 @@ give_up_one(IdemTable *table, const IdemAddress *address)
 }
 
 /*
- * Moves up to "limit" lapsed commands to unknown, and says how many.  In a
- * copy none: their owners may be at work in the original.
+ * Moves up to a batch of lapsed commands to unknown, and says how many.  In a
+ * copy none: their owners may be at work in the original.  The next batch goes
+ * on from there, instead of looking again at those that may be taken over.
  */
 static int
-give_up_lapsed(int limit)
+give_up_lapsed(Maintenance *run)
 {
 	text	   *processing = cstring_to_text(state_name(STATE_PROCESSING));
 	int			given_up = 0;
@@ -169,20 +171,22 @@ give_up_lapsed(int limit)
 	Relation	index;
 	IndexScanDesc scan;
 	TupleTableSlot *slot;
-	ScanKeyData keys[2];
+	ScanKeyData keys[3];
 
 	if (adopt_is_copy())
 		return 0;
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
 	index = index_open(catalog_get()->record_open, AccessShareLock);
-	scan = compat_index_beginscan(table.rel, index, SnapshotSelf, 2);
+	scan = compat_index_beginscan(table.rel, index, SnapshotSelf, 3);
 	slot = table_slot_create(table.rel, NULL);
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(processing));
-	ScanKeyInit(&keys[1], 2, BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE,
-				TimestampTzGetDatum(GetCurrentTimestamp()));
-	index_rescan(scan, keys, 2, NULL, 0);
-	while (given_up < limit &&
+	ScanKeyInit(&keys[1], 2, BTGreaterEqualStrategyNumber, F_TIMESTAMPTZ_GE,
+				TimestampTzGetDatum(run->lapsed_to));
+	ScanKeyInit(&keys[2], 2, BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE,
+				TimestampTzGetDatum(run->pass.now));
+	index_rescan(scan, keys, 3, NULL, 0);
+	while (given_up < run->batch &&
 		   index_getnext_slot(scan, ForwardScanDirection, slot))
 	{
 		IdemAddress address;
@@ -190,6 +194,7 @@ give_up_lapsed(int limit)
 
 		CHECK_FOR_INTERRUPTS();
 		record_from_slot(&record, &address, slot);
+		run->lapsed_to = record.lease_until;
 		if (give_up_one(&table, &address))
 			given_up++;
 	}
@@ -254,7 +259,7 @@ run_batch(Maintenance *run)
 	rest(run->rest_us);
 	began = GetCurrentTimestamp();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	given_up = give_up_lapsed(run->batch);
+	given_up = give_up_lapsed(run);
 	if (given_up == 0)
 		set_for_transaction("synchronous_commit", "off");
 	swept = expire_sweep(&run->pass, run->batch);
@@ -322,6 +327,7 @@ idem_maintain(PG_FUNCTION_ARGS)
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
 	expire_begin(&run.pass);
 	run.until = run.pass.now + max_time_us;
+	run.lapsed_to = DT_NOBEGIN;
 	run.backlog = expire_backlog(BACKLOG_MAX);
 	batch = AllocSetContextCreate(CurrentMemoryContext, "idempotency batch",
 								  ALLOCSET_DEFAULT_SIZES);

@@ -166,6 +166,7 @@ wait_for($node, q{SELECT current_setting('synchronous_standby_names') = ''});
 my $reader = session($node);
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $node->safe_psql('postgres', q{CALL fill('old', 3000)});
+$node->safe_psql('postgres', q{SELECT count(idem_claim('t', 'free', n::text, lease => '1 us')) FROM generate_series(1, 200) AS n});
 # what idle sessions have counted comes late otherwise
 $_->quit for @workers;
 $node->safe_psql('postgres', q{SELECT pg_stat_reset(); CALL idem_maintain(batch => 50, effort => 1)});
@@ -173,6 +174,8 @@ $reader->query_safe('COMMIT');
 wait_for($node, q{SELECT idx_scan > 60 FROM pg_stat_user_indexes WHERE indexrelname = 'idem_record_expiring'});
 cmp_ok($node->safe_psql('postgres', q{SELECT idx_tup_read FROM pg_stat_user_indexes
 		WHERE indexrelname = 'idem_record_expiring'}), '<', 20000, 'each entry is read a few times at most');
+cmp_ok($node->safe_psql('postgres', q{SELECT idx_tup_read FROM pg_stat_user_indexes
+		WHERE indexrelname = 'idem_record_open'}), '<', 6000, 'nor over lapsed commands that may be taken over');
 
 # The figures say the same; a crash has set them to zero.
 is($node->safe_psql('postgres', q{SELECT operation, swept, purged FROM idem_stat
