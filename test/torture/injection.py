@@ -125,7 +125,8 @@ class Run:
         scenario = self.scenario
         self.campaign.serial += 1
         self.key = f"k{self.campaign.serial:07d}"
-        setup = [f"BEGIN; {line}; COMMIT" for line in filter(None, scenario.setup.split("\n"))]
+        setup = [line if line.startswith("BEGIN") else f"BEGIN; {line}; COMMIT"
+                 for line in filter(None, scenario.setup.split("\n"))]
         self.admin.do(self.sql(*setup))
         self.rows = self.admin.do(self.sql("SELECT rows_of('$K')"))
         if self.main is None or self.mode == "cold":
@@ -150,7 +151,7 @@ class Run:
         return f"SET {local}inject.how = {how}; SET {local}inject.at = {n}"
 
     def disarm(self):
-        if self.scenario.call != "COMMIT":
+        if not self.scenario.ends():
             self.main.do(f"SET {'' if self.scenario.top else 'LOCAL '}inject.at = 0")
 
     def call(self, *before, wrap=False, first=True):
@@ -185,6 +186,8 @@ class Run:
         if self.scenario.in_transaction():
             self.main.do("ROLLBACK" if self.main.error else
                          self.sql(self.scenario.finish, "COMMIT"))
+        elif self.scenario.finish and not self.main.error:
+            self.main.do(self.sql(self.scenario.finish))
         self.after()
 
     def expect(self, answer):
@@ -251,7 +254,7 @@ class Run:
     def failed(self, answer):
         if self.scenario.top:
             self.disarm()
-        elif self.scenario.call != "COMMIT":
+        elif not self.scenario.ends():
             self.main.do("ROLLBACK")
         where = self.main.passed()
         if where is None:
@@ -259,9 +262,15 @@ class Run:
             self.after()
             return None
         self.error(answer, where)
-        self.unchanged(self.nothing_left())
-        self.end(self.transaction())
+        self.again()
         return where
+
+    def again(self):
+        """After a fault: the call once more, unless the transaction was committed before it."""
+        rows = self.nothing_left()
+        self.unchanged(rows)
+        if not self.scenario.once() or rows == self.rows:
+            self.end(self.transaction())
 
     def terminated(self, answer):
         """The session may have answered before it ended."""
@@ -271,8 +280,7 @@ class Run:
         while self.admin.do(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}") != "0":
             pass
         self.reconnect()
-        self.unchanged(self.nothing_left())
-        self.end(self.transaction())
+        self.again()
         return "terminated" if lost else None
 
     def begin_with_another(self):

@@ -23,6 +23,8 @@ class Scenario:
               before the call does, or with "late" after everything, by a rollback
     after     what a call that failed may have done: nothing, all, or (either) nothing or all
     top       the call cannot be made in a transaction
+
+    A call that ends the transaction is committed, or it is not; finish, if any, is done after it.
     """
     name: str
     call: str
@@ -37,7 +39,15 @@ class Scenario:
 
     def in_transaction(self):
         """Does the transaction go on after the call?"""
-        return not self.top and self.call != "COMMIT"
+        return not self.top and not self.ends()
+
+    def ends(self):
+        """Is the call one that ends the transaction?"""
+        return self.call == "COMMIT" or self.call.startswith("PREPARE TRANSACTION")
+
+    def once(self):
+        """Can what the call ended not be ended again?"""
+        return self.ends() or "PREPARED" in self.call
 
 
 def keep(claim, name="$K"):
@@ -85,6 +95,11 @@ COMPLETE_BATCH = ("SELECT idem_complete_batch(array_agg(ticket), '{1,\"[2, 3]\",
 EXPIRED = (f"{keep(claim(operation='short'))};"
            f" SELECT idem_complete({TICKET}, {FULL})\nSELECT pg_sleep(0.001)")
 TOMBSTONE = EXPIRED.replace("short", "gone") + "\nSELECT idem_sweep()"
+
+PREPARE = "PREPARE TRANSACTION '$K'"
+INDEXES = """CREATE INDEX IF NOT EXISTS by_hash ON idem_record USING hash (operation)
+CREATE INDEX IF NOT EXISTS by_expression ON idem_record (lower(owner), state)
+CREATE INDEX IF NOT EXISTS in_part ON idem_record (key) WHERE resource IS NOT NULL"""
 
 SCENARIOS = [
     # first, while they have little to look at
@@ -296,8 +311,20 @@ SCENARIOS = [
     Scenario("replicated: claim", told(claim()), local=REPLICATED, finish=COMPLETE),
     Scenario("replicated: replay", f"SELECT {ANSWER} FROM idem_replay('t', 'o', '$K', {REQUEST})",
              local=REPLICATED, setup=DONE),
-    Scenario("replicated: commit", "COMMIT", local=f"{REPLICATED}; {DONE}"),
+    Scenario("replicated: commit", "COMMIT", local=f"{REPLICATED}; {DONE}", after="either"),
+    Scenario("commit", "COMMIT", local=DONE, after="either"),
+    Scenario("commit: after a hold", "COMMIT", setup=LEASED, after="either",
+             local=f"SELECT idem_hold({TICKET})"),
     Scenario("commit: refused", "COMMIT", local=ATOMIC),
+    Scenario("prepare, committed", PREPARE, local=DONE, finish="COMMIT PREPARED '$K'"),
+    Scenario("prepare, rolled back", PREPARE, local=DONE, finish="ROLLBACK PREPARED '$K'"),
+    Scenario("prepare: after a hold", PREPARE, setup=LEASED, local=f"SELECT idem_hold({TICKET})",
+             finish="COMMIT PREPARED '$K'"),
+    Scenario("prepare: refused", PREPARE, local=ATOMIC),
+    Scenario("commit prepared", "COMMIT PREPARED '$K'", setup=f"BEGIN; {DONE}; {PREPARE}",
+             top=True, after="either"),
+    Scenario("rollback prepared", "ROLLBACK PREPARED '$K'", setup=f"BEGIN; {DONE}; {PREPARE}",
+             top=True, after="either"),
     Scenario("progress", "SELECT count(*) FROM idem_progress"),
     Scenario("stat", "SELECT operation FROM idem_stat WHERE operation = 'o'"),
     Scenario("stat_get", "SELECT operation FROM idem_stat_get() WHERE operation = 'o'"),
@@ -306,4 +333,14 @@ SCENARIOS = [
              setup=LEASED),
     Scenario("the table's trigger: refused", "DELETE FROM idem_record WHERE key = '$K'",
              setup=DONE),
+]
+
+# To be run last: they leave indexes that only the executor can write to.
+STRANGERS = [
+    Scenario("indexes of a stranger: claim", told(claim(options=", guard => 'g$K'")),
+             setup=INDEXES, finish=COMPLETE),
+    Scenario("indexes of a stranger: complete", f"SELECT idem_complete({TICKET}, {FULL})",
+             setup=f"{INDEXES}\n{LEASED}"),
+    Scenario("indexes of a stranger: sweep", "SELECT * FROM idem_sweep(1000)",
+             setup=f"{INDEXES}\n{EXPIRED}"),
 ]
