@@ -4,7 +4,9 @@
  *		Copies of a database: what must not be done in one.
  *
  * A restored dump brings the row of idem_origin that says where it comes
- * from, a database made from a template keeps it.
+ * from, a database made from a template keeps it.  Where the dump came from
+ * this very database, CREATE EXTENSION has made a row as well, and the two
+ * differ in nothing but their time.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,10 +36,11 @@ is_elsewhere(TupleTableSlot *slot)
 }
 
 /*
- * Does anything here belong to another database?  The table has a row or two,
- * and is read only where something is taken over or handed out: a cache would
- * save nothing.  It is read as it is now, in every isolation level; without a
- * snapshot, since one would take predicate locks under SERIALIZABLE.
+ * Does anything here belong to another database, or to an earlier time of
+ * this one?  The table has a row or two, and is read only where something is
+ * taken over or handed out: a cache would save nothing.  It is read as it is
+ * now, in every isolation level; without a snapshot, since one would take
+ * predicate locks under SERIALIZABLE.
  */
 bool
 adopt_is_copy(void)
@@ -46,9 +49,10 @@ adopt_is_copy(void)
 	TupleTableSlot *slot = table_slot_create(rel, NULL);
 	TableScanDesc scan = compat_table_beginscan(rel, SnapshotSelf);
 	bool		found = false;
+	int			rows = 0;
 
 	while (!found && table_scan_getnextslot(scan, ForwardScanDirection, slot))
-		found = is_elsewhere(slot);
+		found = ++rows > 1 || is_elsewhere(slot);
 	table_endscan(scan);
 	ExecDropSingleTupleTableSlot(slot);
 	table_close(rel, NoLock);

@@ -1,13 +1,15 @@
 /*
  * idem_origin: the database that this memory belongs to.  A restored dump
  * brings the row of where it came from, a copy made by TEMPLATE keeps it: then
- * nothing is handed out or taken over until somebody adopts the copy.
+ * nothing is handed out or taken over until somebody adopts the copy.  A dump
+ * restored over the database that it was made of brings a second row of the
+ * same database, with another time.
  */
 CREATE TABLE idem_origin (
 	system_identifier bigint NOT NULL,
 	database oid NOT NULL,
 	adopted_at timestamptz NOT NULL,
-	PRIMARY KEY (system_identifier, database)
+	PRIMARY KEY (system_identifier, database, adopted_at)
 );
 REVOKE ALL ON TABLE idem_origin FROM PUBLIC;
 SELECT pg_catalog.pg_extension_config_dump('idem_origin', '');

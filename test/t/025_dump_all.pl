@@ -117,6 +117,17 @@ runs_silently('over, dump', @dump, '-Fc', '--clean', '--if-exists', '-f', "$fold
 runs_silently('over, restore', 'pg_restore', '-e', '--clean', '--if-exists', '-d', $target, "$folder/custom");
 is_like_source('over', 'Odd schema');
 
+# Over the database that it was made of: what was done since is not known here.
+$target = create_database('home');
+my $recover = q{SELECT idem_recover('w', 1, '1 hour')};
+$node->safe_psql('home', q{CREATE EXTENSION idempotency; SELECT idem_claim('t', 'o', 'k', lease => '1 us')});
+runs_silently('home, dump', 'pg_dump', '-d', $target, '-Fc', '-f', "$folder/home");
+is($node->safe_psql('home', 'SELECT idem_is_copy()'), 'f', 'home: no copy so far');
+runs_silently('home, restore', 'pg_restore', '-e', '--clean', '--if-exists', '-d', $target, "$folder/home");
+is(($node->psql('home', $recover))[2] =~ /this database is a copy/, 1, 'home: a copy of an earlier time');
+is($node->safe_psql('home', "SELECT idem_adopt(nothing_since => true); SELECT (idem_recover('w', 1, '1 hour')).key"),
+	"\nk", 'home: adopted');
+
 # Into another schema: nothing but COPY can do it.
 $target = create_database('other');
 $node->safe_psql('other', 'CREATE EXTENSION idempotency');
