@@ -24,9 +24,6 @@ MUTANTS = {
          "	nopen--;\n	claim->status = status;\n	reserve_note();")]),
     "half of the policies are taken for all": ("cold", "claim with a lease", [
         ("policy.c", "			cache_valid = false;\n			PG_RE_THROW();", "			PG_RE_THROW();")]),
-    "half a catalogue is taken for all": ("cold", "replay: absent", [
-        ("catalog.c", "	schema = extension_schema();", "	catalog_valid = true;\n"
-         "	schema = extension_schema();")]),
     "every error of a wait is taken for its end": ("top", "claim: waits, owner rolls back", [
         ("address.c", "if (!ours || geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)", "if (!ours)")]),
     "a wait can leave its subtransaction behind": ("block", "claim: in progress, after a wait", [
