@@ -166,6 +166,7 @@ wait_for($node, q{SELECT current_setting('synchronous_standby_names') = ''});
 my $reader = session($node);
 $reader->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
 $node->safe_psql('postgres', q{CALL fill('old', 3000)});
+# and some thousand lapsed ones, from before: each is read once
 $node->safe_psql('postgres', q{SELECT count(idem_claim('t', 'free', n::text, lease => '1 us')) FROM generate_series(1, 200) AS n});
 # what idle sessions have counted comes late otherwise
 $_->quit for @workers;
