@@ -131,3 +131,19 @@ SELECT pg_temp.code_of(format('SELECT idem_settle(%L, %s, NULL, ''1'')', :'opera
 	   pg_temp.code_of('SELECT idem_settle(''00000000-0000-0000-0000-000000000000'',
 		42, ''happened'', ''1'')') AS unknown_intent;
 SELECT state, evidence FROM idem_intent WHERE operation_id = :'operation_id';
+
+-- A target that cannot say for a long time: the first evidence and the last stay.
+SELECT operation_id AS id FROM idem_intend(idem_claim('t', 'reconcile', 'for long', lease => '1 hour'), 'pay', 'reconcile long') \gset
+SELECT state FROM idem_send(:'id', 'w', '1 us');
+DO $$
+DECLARE
+	asked idem_intent;
+BEGIN
+	FOR n IN 1..103 LOOP
+		asked := idem_reconcile('reconcile long', 'w', 1, '1 hour');
+		PERFORM idem_settle(asked.operation_id, asked.token, 'unclear', jsonb_build_object('asked', n));
+	END LOOP;
+END
+$$;
+SELECT state, jsonb_array_length(evidence), evidence -> 0 AS first, evidence -> 1 AS second, evidence -> -1 AS last
+FROM idem_intent WHERE operation_id = :'id';

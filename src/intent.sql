@@ -70,7 +70,7 @@ COMMENT ON COLUMN idem_intent.request IS 'what is sent';
 COMMENT ON COLUMN idem_intent.worker IS 'who has it, or had it last';
 COMMENT ON COLUMN idem_intent.reason IS 'why it was deferred, rejected or is unknown';
 COMMENT ON COLUMN idem_intent.response IS 'what the target answered, byte for byte';
-COMMENT ON COLUMN idem_intent.evidence IS 'what reconciliation found';
+COMMENT ON COLUMN idem_intent.evidence IS 'what reconciliation found, in that order: the first piece and the last 99';
 
 /* Internal helpers in C. */
 CREATE FUNCTION idem_lock(tenant text, operation text, key text) RETURNS void

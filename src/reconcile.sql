@@ -15,6 +15,6 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'idem_settle';
 REVOKE ALL ON FUNCTION idem_settle(uuid, bigint, text, jsonb, json) FROM PUBLIC;
 COMMENT ON FUNCTION idem_settle(uuid, bigint, text, jsonb, json) IS
 'Gives a verdict about an intent whose outcome nobody knew. happened confirms it, absent makes it pending again and notifies the channel of the operation''s policy, unclear leaves it unknown. The same verdict again by the same token is accepted and changes nothing: the first evidence stays. A contradiction is refused, and stands in the server''s log.
-Arguments: intent, its operation_id; token, from idem_reconcile. verdict: happened, absent or unclear. evidence: what was found, kept. response: what the target says it answered.
+Arguments: intent, its operation_id; token, from idem_reconcile. verdict: happened, absent or unclear. evidence: what was found, kept: the first piece and the last 99. response: what the target says it answered.
 Returns: the intent.
 Errors: as idem_confirm; ID003 contradicts what was said first, or it is not unknown. Tables: as idem_reject; reads idem_policy.';

@@ -25,6 +25,7 @@
 
 #define PAUSE_MAX_S		3600
 #define TRIES_MAX		20		/* then a person has to look */
+#define EVIDENCE_MAX	100		/* pieces of it that are kept */
 
 /* in the order of their figures */
 typedef enum WordKind
@@ -176,7 +177,7 @@ may_speak(const IdemIntent *intent, const Word *word)
 }
 
 /*
- * An array of all evidence so far.
+ * An array of the evidence so far: the first piece, and the last ones.
  */
 static NullableDatum
 add_evidence(NullableDatum before, NullableDatum evidence)
@@ -190,10 +191,12 @@ add_evidence(NullableDatum before, NullableDatum evidence)
 	if (!before.isnull)
 	{
 		JsonbContainer *old = &DatumGetJsonbP(before.value)->root;
+		int			first_kept = JsonContainerSize(old) - EVIDENCE_MAX + 2;
 
-		for (uint32 i = 0; i < JsonContainerSize(old); i++)
-			compat_push_jsonb(&state, WJB_ELEM,
-							  getIthJsonbValueFromContainer(old, i));
+		for (int i = 0; i < JsonContainerSize(old); i++)
+			if (i == 0 || i >= first_kept)
+				compat_push_jsonb(&state, WJB_ELEM,
+								  getIthJsonbValueFromContainer(old, i));
 	}
 	if (!JsonbExtractScalar(&added->root, &value))
 	{
