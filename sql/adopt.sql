@@ -84,7 +84,8 @@ SELECT call, pg_temp.code_of('SELECT ' || call) FROM unnest(ARRAY[
 	'idem_claim(''t'', ''adopt'', ''decided'', ''1'')',
 	'idem_claim_batch(''t'', ''adopt'', ''{new,gone}'', ''{1,1}'', lease => ''1 hour'')',
 	'idem_execute(''t'', ''adopt'', ''gone'', ''1'', ''pg_temp.handle(jsonb)'')',
-	'idem_recover_one(''t'', ''adopt'', ''gone'', ''w'', ''1 hour'')']) AS call;
+	'idem_recover_one(''t'', ''adopt'', ''gone'', ''w'', ''1 hour'')',
+	'idem_cancel(''t'', ''adopt'', ''decided'', ''why'')']) AS call;
 SELECT hash = :'hash' AS unchanged, (SELECT count(*) FROM idem_event) = :events AS no_event FROM pg_temp.hash;
 -- Everything else goes its way.
 SELECT k, outcome FROM unnest(ARRAY['live', 'gone', 'released', 'lost', 'decided']) AS k,

@@ -247,6 +247,9 @@ cancel(IdemTable *table, const IdemAddress *address, IdemRecord *record,
 	IdemState	from = record->state;
 	IdemResult	nothing = record->result;
 
+	/* what idem_recover would hand out may go on in the original of a copy */
+	if (record->once_more)
+		adopt_require(address);
 	if (from == STATE_NONE)
 	{
 		record->created_at = GetCurrentTimestamp();

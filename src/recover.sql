@@ -99,7 +99,7 @@ COMMENT ON FUNCTION idem_cancel(text, text, text, text) IS
 'Answers "did it happen?" for good: a command that was never claimed becomes cancelled, and a late original is refused.
 Arguments: tenant, operation, key. reason: 1 to 1024 characters.
 Returns: a ticket without token: cancelled, or what stands there instead: in_progress, unknown, expired, or replay without the response. in_progress with state released: nobody is at it, but it has an intent that was not rejected, so it has to be run to its end.
-Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, ID503. Tables: writes idem_record, idem_event.';
+Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, ID503, ID006 it was released by evidence or a decision, and this database is a copy. Tables: reads idem_intent, idem_origin; writes idem_record, idem_event.';
 
 /*
  * Everything that needs a hand, with the next call to make.  The clock is
