@@ -200,6 +200,8 @@ claim_take(IdemTable *table, IdemClaim *claim, IdemTicket *ticket)
 	bool		probe_first = !expect_new;
 	int			nap_ms = NAP_MIN_MS;
 
+	/* after an error, too: a full lock table must not hide every answer */
+	expect_new = false;
 	INSTR_TIME_SET_ZERO(claim->waiting_since);
 	if (answer_own(ticket, address, claim->fingerprint, claim->guard))
 	{

@@ -69,7 +69,29 @@ is($node->safe_psql('postgres', q{
 		idem_claim('t', 'o', i::text) GROUP BY 1 ORDER BY 1;
 		ROLLBACK}),
 	"execute|900\nreplay|100", 'another session can claim the others');
-$session->quit;
+
+# While somebody else fills it, what is decided is told all the same.
+my $other = session($node);
+$other->query_safe(q{BEGIN; SELECT idem_claim('t', 'o', 'new'); ROLLBACK});
+$session->query_safe(q{
+	BEGIN;
+	DO $$
+	BEGIN
+		FOR i IN 1 .. 1000000 LOOP
+			BEGIN
+				PERFORM idem_claim('t', 'full', i::text);
+			EXCEPTION WHEN out_of_memory THEN
+				RETURN;
+			END;
+		END LOOP;
+		RAISE 'the lock table is too large';
+	END $$});
+sqlstate($other, q{SELECT idem_claim('t', 'o', '1')});
+is($other->query_safe(q{SELECT outcome FROM idem_claim('t', 'o', '1')}), 'replay',
+	'a full lock table hides no answer');
+is(sqlstate($other, q{SELECT idem_claim('t', 'o', 'new')}), '53200', 'it was full');
+$session->query_safe('ROLLBACK');
+$_->quit for $session, $other;
 
 # Each call of recovery takes an eighth of it, with room for several workers;
 # then comes the next transaction.
