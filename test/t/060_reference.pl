@@ -1,11 +1,13 @@
 # Proves that README.md is a complete reference: it lists every function, view,
 # setting and SQLSTATE with its meaning, the arguments and defaults as they are
-# declared, and what each level may call; and nothing that does not exist.
+# declared, and what each level may call; and nothing that does not exist.  And
+# that META.json says what is so.
 use strict;
 use warnings;
 
 use FindBin;
 use Idem;
+use JSON::PP;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -126,5 +128,14 @@ for (lines(q{
 	my ($level, $members) = split /\|/;
 	is("@{ $levels{qq{`$level`}} // [] }", $members, "what the level $level adds");
 }
+
+# What a package index reads agrees with what the server reads.
+my $meta = decode_json(slurp_file("$root/META.json"));
+my %control = slurp_file("$root/idempotency.control") =~ /^(\w+) *= *'(.*)'$/mg;
+is($meta->{version}, "$control{default_version}.0", 'META.json names the version');
+is($meta->{provides}{idempotency}{version}, $meta->{version}, 'also that of what it provides');
+is(lcfirst($meta->{abstract}), $control{comment}, 'and says the same about it');
+ok(-e "$root/$_", "$_ is there")
+  for map { ($_->{file}, $_->{docfile}) } values %{ $meta->{provides} };
 
 done_testing();
