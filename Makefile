@@ -5,12 +5,12 @@ EXTENSION = idempotency
 MODULE_big = idempotency
 OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
 	src/paths.o src/digest.o src/fingerprint.o src/access.o src/address.o src/catalog.o \
-	src/durability.o src/ticket.o src/writer.o src/record_row.o src/record.o \
+	src/durability.o src/ticket.o src/writer.o src/triggers.o src/referred.o src/record_row.o src/record.o \
 	src/pending.o src/policy.o src/answer.o src/attempt.o src/claim.o src/complete.o src/replay.o \
 	src/execute.o src/batch.o src/event.o src/intent_row.o src/intent.o \
 	src/intend.o src/outbox.o src/settle.o src/dispatch.o src/step.o \
 	src/adopt.o src/recover.o src/internal.o src/owner.o src/stat.o \
-	src/stat_shmem.o src/guard.o src/expire.o src/maintain.o
+	src/stat_shmem.o src/guard.o src/expire.o src/purge.o src/maintain.o
 
 # The install script is joined from these, in this order.
 ROOMS = access ticket record guard policy fingerprint claim complete replay \

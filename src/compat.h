@@ -10,10 +10,12 @@
 #define IDEM_COMPAT_H
 
 #include "access/genam.h"
+#include "access/sysattr.h"
 #include "access/tableam.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_proc.h"
 #include "executor/executor.h"
+#include "parser/parse_relation.h"
 #include "storage/shmem.h"
 #include "utils/acl.h"
 #include "utils/guc_tables.h"
@@ -107,6 +109,39 @@ compat_table_beginscan(Relation rel, Snapshot snapshot)
 	return table_beginscan(rel, snapshot, 0, NULL);
 #else
 	return table_beginscan(rel, snapshot, 0, NULL, SO_NONE);
+#endif
+}
+
+/*
+ * One entry, whose columns all count as updated.  16 keeps them elsewhere, 18
+ * asks which partitions were pruned.
+ */
+static inline void
+compat_init_range_table(EState *estate, Relation rel)
+{
+	RangeTblEntry *entry = makeNode(RangeTblEntry);
+	Bitmapset  *columns = NULL;
+	int			natts = RelationGetNumberOfAttributes(rel);
+	List	   *entries = list_make1(entry);
+
+	columns = bms_add_range(columns, 1 - FirstLowInvalidHeapAttributeNumber,
+							natts - FirstLowInvalidHeapAttributeNumber);
+	entry->rtekind = RTE_RELATION;
+	entry->relid = RelationGetRelid(rel);
+	entry->relkind = rel->rd_rel->relkind;
+	entry->rellockmode = RowExclusiveLock;
+#if PG_VERSION_NUM < 160000
+	entry->updatedCols = columns;
+	ExecInitRangeTable(estate, entries);
+#else
+	List	   *rights = NIL;
+
+	addRTEPermissionInfo(&rights, entry)->updatedCols = columns;
+#if PG_VERSION_NUM < 180000
+	ExecInitRangeTable(estate, entries, rights);
+#else
+	ExecInitRangeTable(estate, entries, rights, bms_make_singleton(1));
+#endif
 #endif
 }
 

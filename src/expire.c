@@ -6,12 +6,12 @@
  * A sweep drops the payload of an expired record (response, headers, body,
  * request) and leaves a tombstone, the proof that its address was used.  A
  * purge removes a tombstone when its tombstone_retention is over, together
- * with the command's steps, settled intents and trail.  From then on its
- * address is new.
+ * with what else there is of the command (purge.c).  From then on its address
+ * is new.
  *
  * Invariants:
  *	1. Only terminal records that have expired are touched.
- *	2. Nothing is purged while the command has an unsettled intent.
+ *	2. Nothing is purged that somebody needs.
  *
  * Locking: candidates are found in two partial indexes, without lock.  Each is
  * written under its key lock, after it was read again under it.  The
@@ -234,59 +234,20 @@ expire_sweep(IdemExpiry *pass, int limit)
 	return swept;
 }
 
-/*
- * Deletes the rows of a command in a table that names it by columns called
- * tenant, operation and key, as all of ours do.  Under the key lock nobody
- * else changes them.
- */
-static void
-delete_rows(const Oid *table, const Oid *by_address, const IdemAddress *address)
-{
-	Relation	rel = catalog_open(table, RowExclusiveLock);
-	Oid			relid = RelationGetRelid(rel);
-	Oid			index;
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	ScanKeyData keys[3];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	/* the lock may have brought the news of another index */
-	catalog_get();
-	index = by_address != NULL ? *by_address : compat_primary_key(rel);
-	ScanKeyInit(&keys[0], get_attnum(relid, "tenant"),
-				BTEqualStrategyNumber, F_TEXTEQ,
-				PointerGetDatum(address->tenant));
-	ScanKeyInit(&keys[1], get_attnum(relid, "operation"),
-				BTEqualStrategyNumber, F_TEXTEQ,
-				PointerGetDatum(address->operation));
-	ScanKeyInit(&keys[2], get_attnum(relid, "key"),
-				BTEqualStrategyNumber, F_TEXTEQ,
-				PointerGetDatum(address->key));
-	scan = systable_beginscan(rel, index, true, snapshot, 3, keys);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-		simple_table_tuple_delete(rel, &tuple->t_self, snapshot);
-	systable_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	table_close(rel, NoLock);
-}
-
 static bool
 purge_one(IdemTable *table, const IdemAddress *address, TupleTableSlot *seen,
 		  TimestampTz until)
 {
-	const IdemCatalog *catalog = catalog_get();
 	IdemRecord	record;
 
 	if (!lock_expired(table, address, seen, until, &record))
 		return false;
-	if (intent_exists(address, INTENTS_UNSETTLED, INTENT_EVER))
+	if (purge_must_wait(table, address, seen))
 	{
 		address_unlock(address);
 		return false;
 	}
-	delete_rows(&catalog->step, NULL, address);
-	delete_rows(&catalog->intent, &catalog->intent_address, address);
-	delete_rows(&catalog->event, &catalog->event_address, address);
+	purge_rows(address);
 	record_delete(table, &record);
 	stat_count(address->operation, STAT_PURGED);
 	return true;

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * expire.h
- *		A pass over expired records; for maintain.c, which calls it.
+ *		A pass over expired records; for maintain.c, which calls it.  And what
+ *		a purge needs beside the record.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,5 +24,12 @@ extern void expire_begin(IdemExpiry *pass);
 extern int	expire_sweep(IdemExpiry *pass, int limit);
 extern int	expire_purge(IdemExpiry *pass, int limit);
 extern int64 expire_backlog(int64 limit);
+
+/*
+ * purge.c
+ */
+extern bool purge_must_wait(IdemTable *table, const IdemAddress *address,
+							TupleTableSlot *row);
+extern void purge_rows(const IdemAddress *address);
 
 #endif							/* IDEM_EXPIRE_H */

@@ -210,6 +210,19 @@ fill_new_row(IdemTable *table, const IdemAddress *address,
 }
 
 /*
+ * Was it a unique index of this table, and not one of what a trigger writes?
+ */
+static bool
+is_own_violation(IdemTable *table)
+{
+	ErrorData  *error = CopyErrorData();
+
+	return error->sqlerrcode == ERRCODE_UNIQUE_VIOLATION &&
+		error->table_name != NULL &&
+		strcmp(error->table_name, RelationGetRelationName(table->rel)) == 0;
+}
+
+/*
  * A violation of a unique index means that somebody writes without the key
  * lock, by hand for instance: an internal error, and never a 23505.
  */
@@ -229,9 +242,9 @@ write_row(IdemTable *table, const IdemAddress *address,
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() != ERRCODE_UNIQUE_VIOLATION)
-			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
+		if (!is_own_violation(table))
+			PG_RE_THROW();
 		FlushErrorState();
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
@@ -269,9 +282,7 @@ record_update(IdemTable *table, const IdemAddress *address,
 void
 record_delete(IdemTable *table, const IdemRecord *record)
 {
-	ItemPointerData tid = record->tid;
-
-	simple_table_tuple_delete(table->rel, &tid, SnapshotSelf);
+	writer_delete(table->rel, record->tid, SnapshotSelf);
 }
 
 /*

@@ -36,7 +36,23 @@ extern void writer_skip(IdemWriter *writer, Oid index, bool skip);
 extern void writer_insert(IdemWriter *writer);
 extern void writer_update(IdemWriter *writer, ItemPointerData tid);
 extern bool writer_try_update(IdemWriter *writer, ItemPointerData tid);
+extern void writer_delete(Relation rel, ItemPointerData tid,
+						  Snapshot snapshot);
 extern void writer_close(IdemWriter *writer);
+
+/*
+ * triggers.c: the AFTER triggers that somebody has added to them.
+ */
+extern void triggers_after_insert(Relation rel, TupleTableSlot *slot);
+extern void triggers_after_update(Relation rel, ItemPointer old,
+								  TupleTableSlot *slot);
+extern void triggers_after_delete(Relation rel, ItemPointer old);
+
+/*
+ * referred.c: the foreign keys that refer to them.
+ */
+extern bool may_be_referred_to(Relation rel);
+extern bool is_referred_to(Relation rel, TupleTableSlot *row);
 
 /*
  * record.c: the table idem_record.

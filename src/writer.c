@@ -8,7 +8,7 @@
  * setting the executor up costs more than the rest of the write.  It is left
  * to the executor only where somebody has added an index of another kind.
  * Which indexes there are is asked at each call, so that CREATE INDEX and
- * REINDEX CONCURRENTLY are safe.
+ * REINDEX CONCURRENTLY are safe.  AFTER ROW triggers fire.
  *
  *-------------------------------------------------------------------------
  */
@@ -175,6 +175,15 @@ writer_insert(IdemWriter *writer)
 	ExecStoreVirtualTuple(writer->slot);
 	simple_table_tuple_insert(writer->rel, writer->slot);
 	insert_entries(writer, false, IDEM_UPDATE_NONE);
+	triggers_after_insert(writer->rel, writer->slot);
+}
+
+static void
+finish_update(IdemWriter *writer, ItemPointer old, IdemUpdateIndexes which)
+{
+	if (which != IDEM_UPDATE_NONE)
+		insert_entries(writer, true, which);
+	triggers_after_update(writer->rel, old, writer->slot);
 }
 
 /*
@@ -190,8 +199,7 @@ writer_update(IdemWriter *writer, ItemPointerData tid)
 	CommandCounterIncrement();
 	simple_table_tuple_update(writer->rel, &tid, writer->slot, SnapshotSelf,
 							  &which);
-	if (which != IDEM_UPDATE_NONE)
-		insert_entries(writer, true, which);
+	finish_update(writer, &tid, which);
 }
 
 /*
@@ -215,9 +223,18 @@ writer_try_update(IdemWriter *writer, ItemPointerData tid)
 		return false;
 	if (result != TM_Ok)
 		elog(ERROR, "unexpected result %d of an update", result);
-	if (which != IDEM_UPDATE_NONE)
-		insert_entries(writer, true, which);
+	finish_update(writer, &tid, which);
 	return true;
+}
+
+/*
+ * Deletes the row at "tid"; this takes no writer to be open.
+ */
+void
+writer_delete(Relation rel, ItemPointerData tid, Snapshot snapshot)
+{
+	simple_table_tuple_delete(rel, &tid, snapshot);
+	triggers_after_delete(rel, &tid);
 }
 
 void
