@@ -335,7 +335,20 @@ SCENARIOS = [
              setup=DONE),
 ]
 
-# To be run last: they leave indexes that only the executor can write to.
+COPY = """CREATE TABLE IF NOT EXISTS seen (about text, old text, new text)
+CREATE OR REPLACE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $see$ BEGIN \
+INSERT INTO seen VALUES (TG_TABLE_NAME, old::text, new::text); RETURN NULL; END $see$
+CREATE OR REPLACE TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON idem_record \
+FOR EACH ROW EXECUTE FUNCTION see()
+CREATE OR REPLACE TRIGGER see AFTER INSERT OR UPDATE OR DELETE ON idem_intent \
+FOR EACH ROW EXECUTE FUNCTION see()"""
+REFERRING = """CREATE TABLE IF NOT EXISTS referring (tenant text, operation text, key text, \
+FOREIGN KEY (tenant, operation, key) REFERENCES idem_record DEFERRABLE INITIALLY DEFERRED)
+DELETE FROM referring
+SELECT idem_sweep()"""
+
+# To be run last: they leave indexes that only the executor can write to, and
+# triggers.
 STRANGERS = [
     Scenario("indexes of a stranger: claim", told(claim(options=", guard => 'g$K'")),
              setup=INDEXES, finish=COMPLETE),
@@ -343,4 +356,17 @@ STRANGERS = [
              setup=f"{INDEXES}\n{LEASED}"),
     Scenario("indexes of a stranger: sweep", "SELECT * FROM idem_sweep(1000)",
              setup=f"{INDEXES}\n{EXPIRED}"),
+    Scenario("triggers of a stranger: complete", f"SELECT idem_complete({TICKET}, {FULL})",
+             setup=f"{COPY}\n{LEASED}"),
+    Scenario("triggers of a stranger: intend",
+             f"{shown('idem_intend')}({TICKET}, 'i', '$K', {REQUEST}, true, '1 hour')",
+             setup=f"{COPY}\n{LEASED}"),
+    Scenario("triggers of a stranger: purge", "SELECT * FROM idem_sweep(1000)",
+             setup=f"{COPY}\n{TOMBSTONE}"),
+    Scenario("keys of a stranger: purge", "SELECT * FROM idem_sweep(1000)",
+             setup=f"{REFERRING}\n{TOMBSTONE}"),
+    Scenario("keys of a stranger: keep", "SELECT * FROM idem_sweep(1000)",
+             setup=f"{REFERRING}\n{TOMBSTONE}\n"
+                   "INSERT INTO referring SELECT 't', operation, key FROM idem_record"
+                   " WHERE operation = 'gone' AND key LIKE '$K%'"),
 ]
