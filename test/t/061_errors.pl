@@ -44,6 +44,8 @@ $node->safe_psql('postgres', q{
 	SELECT idem_intend(ticket, name, 'bank') FROM held, unnest(ARRAY['pending', 'sent', 'asked']) AS name;
 	SELECT idem_unknown(idem_claim('t', 'o', 'unknown', lease => '1 h'), 'why');
 	SELECT idem_claim('t', 'o', 'lapsed', lease => '1 us');
+	SELECT idem_unknown(idem_claim('t', 'o', 'decided', lease => '1 h'), 'why');
+	SELECT idem_resolve('t', 'o', 'decided', 'released', 'nothing happened');
 	SELECT idem_define('asked', ttl => '1 day')});
 $node->safe_psql('postgres', q{
 	SELECT idem_send(idem_operation_id('t', 'o', 'held', 'sent'), 'w', '1 h'),
@@ -68,7 +70,7 @@ sub with_token
 # Good calls.
 my %calls = (
 	idem_adopt => [ '', 'physical => true' ],
-	idem_cancel => [ q{'t', 'o', 'new', 'why'}, q{'t', 'o', 'held', 'why'} ],
+	idem_cancel => [ q{'t', 'o', 'new', 'why'}, q{'t', 'o', 'held', 'why'}, q{'t', 'o', 'decided', 'why'} ],
 	idem_claim => [ q{'t', 'o', 'open', lease => '1 h', wait => '1 min'}, q{'t', 'o', 'new'}, q{'t', 'o', 'lapsed'} ],
 	idem_claim_batch => [ q{'t', 'o', '{new,open}', wait => '1 min'}, q{'t', 'o', '{lapsed}'} ],
 	idem_complete => [ $ticket, $parts ],
