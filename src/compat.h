@@ -123,6 +123,9 @@ compat_init_range_table(EState *estate, Relation rel)
 	Bitmapset  *columns = NULL;
 	int			natts = RelationGetNumberOfAttributes(rel);
 	List	   *entries = list_make1(entry);
+#if PG_VERSION_NUM >= 160000
+	List	   *rights = NIL;
+#endif
 
 	columns = bms_add_range(columns, 1 - FirstLowInvalidHeapAttributeNumber,
 							natts - FirstLowInvalidHeapAttributeNumber);
@@ -134,8 +137,6 @@ compat_init_range_table(EState *estate, Relation rel)
 	entry->updatedCols = columns;
 	ExecInitRangeTable(estate, entries);
 #else
-	List	   *rights = NIL;
-
 	addRTEPermissionInfo(&rights, entry)->updatedCols = columns;
 #if PG_VERSION_NUM < 180000
 	ExecInitRangeTable(estate, entries, rights);
