@@ -10,9 +10,9 @@
  * The referring table is read as the server's own checks read it: with the
  * rights of its owner, and whatever its row security says.
  *
- * Locking: first the row is locked, so that nobody can refer to it from then
- * on.  Whoever is about to has a lock on it, too: that counts, and is not
- * waited for.
+ * Locking: what nobody refers to is locked and looked at again, since nobody
+ * can refer to it from then on.  Whoever is about to has a lock on it, too:
+ * that counts, and is not waited for.  What is kept is not locked.
  *
  *-------------------------------------------------------------------------
  */
@@ -181,15 +181,11 @@ may_be_referred_to(Relation rel)
 	return rel->trigdesc != NULL && rel->trigdesc->trig_delete_after_row;
 }
 
-bool
-is_referred_to(Relation rel, TupleTableSlot *row)
+static bool
+any_refers_to(Relation rel, TupleTableSlot *row)
 {
-	TriggerDesc *triggers = rel->trigdesc;
+	const TriggerDesc *triggers = rel->trigdesc;
 
-	if (!may_be_referred_to(rel))
-		return false;
-	if (!lock_row(rel, row))
-		return true;
 	for (int i = 0; i < triggers->numtriggers; i++)
 	{
 		const Trigger *trigger = &triggers->triggers[i];
@@ -199,4 +195,12 @@ is_referred_to(Relation rel, TupleTableSlot *row)
 			return true;
 	}
 	return false;
+}
+
+bool
+is_referred_to(Relation rel, TupleTableSlot *row)
+{
+	return may_be_referred_to(rel) &&
+		(any_refers_to(rel, row) || !lock_row(rel, row) ||
+		 any_refers_to(rel, row));
 }
