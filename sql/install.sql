@@ -70,6 +70,43 @@ SELECT outcome, response, expires_at - completed_at AS ttl
 FROM "Weird-Schema".idem_execute('t', 'o', 'k3', '1', 'public.handler(jsonb)');
 SELECT pg_catalog.count(*) FROM "Weird-Schema".idem_record;
 
+-- Every function and view finds what it needs, whatever it is asked.
+CREATE FUNCTION pg_temp.try(command text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE command;
+	RAISE SQLSTATE 'TRIED';
+EXCEPTION WHEN OTHERS THEN
+	RETURN sqlstate || CASE WHEN sqlstate LIKE '42%' OR sqlstate LIKE '3F%' THEN ' ' || sqlerrm ELSE '' END;
+END
+$$;
+SELECT c AS ticket FROM "Weird-Schema".idem_claim('t', 'o', 'k4', lease => '1 hour') AS c \gset
+SELECT operation_id AS intent FROM "Weird-Schema".idem_intend(:'ticket', 'pay', 'bank', send => true) \gset
+SELECT "Weird-Schema".idem_unknown(c, 'why') FROM "Weird-Schema".idem_claim('t', 'o', 'k5', lease => '1 hour') AS c;
+SELECT outcome FROM "Weird-Schema".idem_claim('t', 'o', 'k6', lease => '1 us');
+CREATE TEMP TABLE tried AS
+SELECT oid::regprocedure::text AS what, pg_temp.try(format('SELECT %s(%s)', oid::regproc, arguments)) AS code
+FROM (SELECT p.oid, (
+		SELECT string_agg(quote_nullable(CASE t
+				WHEN '"Weird-Schema".idem_ticket'::regtype THEN :'ticket'
+				WHEN '"Weird-Schema".idem_ticket[]'::regtype THEN ARRAY[:'ticket']::text
+				WHEN 'uuid'::regtype THEN :'intent'
+				ELSE jsonb_build_object('tenant', 't', 'operation', 'o', 'key', 'k5', 'keys', '{a,b}', 'token', 1,
+					'n', 5, 'lease', '1 hour', 'worker', 'w', 'reason', 'why', 'step', 's', 'name', 'n',
+					'target', 'bank', 'verdict', 'happened', 'evidence', 1, 'state', 'failed',
+					'handler', 'public.handler(jsonb)', 'role', CURRENT_USER, 'level', 'operator', 'physical', true)->>name
+				END) || '::' || t::regtype, ', ' ORDER BY i)
+		FROM unnest(proargtypes::oid[], proargnames[1:pronargs]) WITH ORDINALITY AS a (t, name, i)) AS arguments
+	  FROM pg_proc AS p
+	  WHERE pronamespace = '"Weird-Schema"'::regnamespace AND prokind = 'f' AND prorettype <> 'trigger'::regtype) AS f
+UNION ALL
+SELECT oid::regclass::text, pg_temp.try(format('SELECT * FROM %s', oid::regclass))
+FROM pg_class WHERE relnamespace = '"Weird-Schema"'::regnamespace AND relkind = 'v';
+SELECT what, code FROM tried WHERE code ~ '^(42|3F|XX)' ORDER BY what COLLATE "C";
+SELECT count(*) > 50 AS many, count(*) FILTER (WHERE code = 'TRIED') > 40 AS most_done FROM tried;
+SET client_min_messages = warning;
+CALL "Weird-Schema".idem_maintain();
+RESET client_min_messages;
+
 -- It stays where it is.
 ALTER EXTENSION idempotency SET SCHEMA public;
 
