@@ -85,6 +85,31 @@ is(call(q{SELECT outcome, response
 		FROM idem_claim('t', 'o', 'ticket complete', '1')}),
 	'replay|"answer"', 'the other session has the answer');
 
+# Steps and intents, the same; each result is there for the next session.
+my $ticket = call(q{SELECT idem_claim('t', 'o', 'story', lease => '1 us')});
+$ticket = call(q{SELECT idem_claim('t', 'o', 'story', lease => '1 hour')});
+like($ticket, qr/^\(resume,/, 'story: taken over');
+call(qq{SELECT idem_step_done('$ticket', 'reserve', '"shelf 7"', '1')});
+is(call(qq{SELECT * FROM idem_step('$ticket', 'reserve', '1')}),
+	't|"shelf 7"', 'story: the step is done');
+my $id = call(qq{SELECT operation_id FROM idem_intend('$ticket', 'pay', 'bank', send => true)});
+my $sent = call(q{SELECT token FROM idem_dispatch('bank', 'w', 1, '1 us')});
+$sent = call(q{SELECT token FROM idem_reconcile('bank', 'w', 1, '1 hour')});
+call("SELECT idem_settle('$id', $sent, 'absent', '1')");
+$sent = call("SELECT token FROM idem_send('$id', 'w', '1 hour')");
+call("SELECT idem_defer('$id', $sent, 'busy')");
+call("SELECT idem_retry('$id', 'now')");
+$sent = call("SELECT token FROM idem_send('$id', 'w', '1 hour')");
+call("SELECT idem_confirm('$id', $sent, '\"paid\"')");
+is(call(qq{SELECT state, response
+		FROM idem_intend('$ticket', 'pay', 'bank', send => true)}),
+	'confirmed|"paid"', 'story: the intent is settled');
+call(qq{SELECT idem_unknown('$ticket', 'connection lost')});
+call(q{SELECT idem_resolve('t', 'o', 'story', 'released', 'nothing is left to do')});
+is(call(q{SELECT outcome, attempt FROM idem_recover('w', 1, '1 hour')}),
+	'resume|3', 'story: recovered');
+nothing_is_left('story');
+
 # Whatever changes something within a transaction.
 for (
 	[ 'atomic', q{SELECT idem_complete(idem_claim('t', 'o', 'atomic'))} ],
@@ -106,7 +131,15 @@ for (
 	nothing_is_left($what);
 }
 
-# A wait that really has to queue, and one that ends in an error.
+# A wait that really has to queue: one that ends with the owner, one that ends
+# in vain, and one that ends in an error.
+$sessions[1]->query_safe(q{BEGIN; SELECT idem_claim('t', 'o', 'ended')});
+start_query($sessions[0], q{SELECT outcome
+	FROM idem_claim('t', 'o', 'ended', wait => '1 minute', lease => '1 minute')});
+wait_for($node, "SELECT $pids[1] = ANY (pg_blocking_pids($pids[0]))");
+$sessions[1]->query_safe('ROLLBACK');
+is(answer($sessions[0]), 'execute', 'waited for the owner');
+nothing_is_left('ended');
 $sessions[1]->query_safe(q{BEGIN; SELECT idem_claim('t', 'o', 'queue')});
 is($sessions[0]->query_safe(
 		q{SELECT outcome FROM idem_claim('t', 'o', 'queue', wait => '50 ms')}),
