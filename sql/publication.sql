@@ -13,6 +13,31 @@ SELECT idem_complete(idem_claim('t', 'publication', 'a', '1'), '"done"');
 SELECT outcome, attempt, response FROM idem_claim('t', 'publication', 'a', '1');
 SELECT version FROM idem_define('publication', ttl => '1 day');
 SELECT version FROM idem_define('publication', ttl => '2 days');
+SELECT outcome FROM idem_claim('t', 'publication', 'b', lease => '1 us');
+SELECT idem_claim('t', 'publication', 'b', lease => '1 hour', ttl => '1 us') AS ticket \gset
+SELECT idem_step_done(:'ticket', 'one');
+SELECT operation_id AS id FROM idem_intend(:'ticket', 'pay', 'publication bank', send => true) \gset
+SELECT state FROM idem_dispatch('publication bank', 'w', 1, '1 us');
+SELECT token FROM idem_reconcile('publication bank', 'w', 1, '1 hour') \gset
+SELECT state FROM idem_settle(:'id', :token, 'absent', '1');
+SELECT token FROM idem_send(:'id', 'w', '1 hour') \gset
+SELECT state FROM idem_confirm(:'id', :token);
+SELECT idem_complete(:'ticket'::idem_ticket);
+SELECT outcome FROM idem_cancel('t', 'publication', 'c', 'why');
+-- swept and purged, with its step, its intent and its trail
+SELECT version FROM idem_define('publication', tombstone_retention => '1 us');
+SELECT purged > 0 AS purged FROM idem_sweep(10000);
+SELECT outcome, (SELECT count(*) FROM idem_history('t', 'publication', 'b')) AS events
+FROM idem_replay('t', 'publication', 'b');
+-- as in a copy that is adopted
+BEGIN;
+SELECT idem_claim('t', 'publication', 'd', lease => '1 hour') AS ticket \gset
+SELECT state FROM idem_intend(:'ticket', 'pay', 'publication bank');
+UPDATE idem_origin SET system_identifier = system_identifier + 1;
+SELECT idem_adopt();
+SELECT r.state AS command, i.state AS intent FROM idem_record r JOIN idem_intent i USING (tenant, operation, key)
+WHERE operation = 'publication' AND key = 'd';
+ROLLBACK;
 DELETE FROM idem_policy WHERE operation = 'publication';
 UPDATE idem_record SET state = 'failed' WHERE operation = 'publication';
 

@@ -48,6 +48,13 @@ for (
 	[ expired => q{idem_complete(idem_claim('t', 'o', 'expired', ttl => '1 us'), '"e"')} ],
 	[ 'policy that forgets' => q{idem_define('gone', ttl => '1 us', tombstone_retention => '1 us')} ],
 	[ 'what is forgotten' => q{idem_complete(idem_claim('t', 'gone', 'k'))} ],
+	[ step => q{idem_step_done(c, 'one', '"s"', '1')
+		FROM idem_claim('t', 'o', 'story', lease => '1 hour') AS c} ],
+	[ intent => q{idem_intend(jsonb_populate_record(NULL::idem_ticket, to_jsonb(r)), 'pay', 'bank', '"i"')
+		FROM idem_record AS r WHERE key = 'story'} ],
+	[ send => q{idem_send(operation_id, 'w', '1 us') FROM idem_intent} ],
+	[ reconcile => q{idem_reconcile('bank', 'w', 1, '1 hour')} ],
+	[ settle => q{idem_settle(operation_id, token, 'happened', '1', '"a"') FROM idem_intent} ],
 	[ 'sweep and purge' => q{idem_sweep()} ],
 	[ 'replay' => q{idem_replay('t', 'o', 'atomic', '1')} ])
 {
@@ -60,6 +67,8 @@ my $all = q{
 	SELECT r::text FROM idem_record r ORDER BY key;
 	SELECT p::text FROM idem_policy p ORDER BY operation;
 	SELECT e::text FROM idem_event e ORDER BY id;
+	SELECT s::text FROM idem_step s;
+	SELECT i::text FROM idem_intent i;
 	SELECT h::text FROM idem_record r, idem_history(tenant, operation, key) AS h ORDER BY r.key, at;
 	SELECT outcome, response FROM idem_replay('t', 'o', 'released', '1');
 	SELECT outcome, response FROM idem_replay('t', 'o', 'before', '1')};
@@ -68,6 +77,7 @@ my $answers = $subscriber->safe_psql('postgres', $all);
 ok($answers eq $publisher->safe_psql('postgres', $all),
 	'the subscriber has the same');
 like($answers, qr/claimed again/, 'with the trail');
+like($answers, qr/one,.*\n.*confirmed,/, 'with the step and the intent');
 like($answers, qr/\nreplay\|"r"\nreplay\|"before"$/, 'and replays it');
 
 is($subscriber->safe_psql('postgres', q{
