@@ -1,7 +1,7 @@
 -- Proves what a user can rely on in the tables: columns, primary keys that
 -- depend on no locale, permanence, dump registration, comments.
 \ir setup.psql
-SELECT plan(14);
+SELECT plan(15);
 
 CREATE VIEW pg_temp.tables AS
 SELECT oid, relname::text COLLATE "default" AS name, relkind,
@@ -151,6 +151,12 @@ SELECT is_empty(
 	$$SELECT conname FROM pg_constraint
 	  WHERE connamespace = 'idem_only'::regnamespace AND contype = 'f'$$,
 	'no foreign key that the order of a restore could break');
+
+SELECT results_eq(
+	$$SELECT table_name, name FROM pg_temp.columns
+	  WHERE data_type ~ '^(oid|reg.*)(\[\])?$'$$,
+	$$VALUES ('idem_origin', 'database')$$,
+	'no oid that a restore could make another one, but what tells a copy');
 
 SELECT is_empty(
 	$$SELECT name FROM pg_temp.tables WHERE relkind = 'r'
