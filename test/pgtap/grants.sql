@@ -38,15 +38,15 @@ SELECT is_empty(
 	$$SELECT c.relname, privilege FROM pg_class c,
 	  unnest('{SELECT,INSERT,UPDATE,DELETE,TRUNCATE,REFERENCES,TRIGGER}'
 			 ::text[]) AS privilege
-	  WHERE c.relnamespace = 'idem_only'::regnamespace AND c.relkind = 'r'
+	  WHERE c.relnamespace = 'idem_only'::regnamespace AND c.relkind IN ('r', 'v', 'S')
 	  AND has_table_privilege('idem_fresh', c.oid, privilege)$$,
-	'no table');
+	'no table, view or sequence');
 SELECT is_empty(
 	$$SELECT c.relname, privilege FROM pg_class c,
 	  unnest('{SELECT,INSERT,UPDATE,REFERENCES}'::text[]) AS privilege
-	  WHERE c.relnamespace = 'idem_only'::regnamespace AND c.relkind = 'r'
+	  WHERE c.relnamespace = 'idem_only'::regnamespace AND c.relkind IN ('r', 'v')
 	  AND has_any_column_privilege('idem_fresh', c.oid, privilege)$$,
-	'no column of a table');
+	'no column of a table or view');
 SELECT is_empty(
 	$$SELECT identity FROM pg_temp.members WHERE class = 'pg_type'::regclass
 	  AND has_type_privilege('idem_fresh', objid, 'USAGE')$$,
