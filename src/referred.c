@@ -12,7 +12,10 @@
  *
  * Locking: what nobody refers to is locked and looked at again, since nobody
  * can refer to it from then on.  Whoever is about to has a lock on it, too:
- * that counts, and is not waited for.  What is kept is not locked.
+ * that counts, and is not waited for; so does a lock on the referring table.
+ * What is kept is not locked.
+ *
+ * Memory: none is left in the caller's context.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,10 +32,13 @@
 #include "executor/spi.h"
 #include "idempotency.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/reltrigger.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
@@ -77,6 +83,7 @@ read_foreign_key(Oid constraint, ForeignKey *key)
 
 /*
  * Runs a query whose arguments are columns of a row; did it find anything?
+ * It sees what is committed now, in every isolation level.
  */
 static bool
 finds_any(const char *query, const ForeignKey *key, TupleTableSlot *row)
@@ -95,12 +102,15 @@ finds_any(const char *query, const ForeignKey *key, TupleTableSlot *row)
 		types[i] = TupleDescAttr(row->tts_tupleDescriptor,
 								 key->to[i] - 1)->atttypid;
 	}
+	CommandCounterIncrement();
+	PushActiveSnapshot(GetLatestSnapshot());
 	SPI_connect();
 	if (SPI_execute_with_args(query, key->ncolumns, types, values, NULL,
-							  false, 1) != SPI_OK_SELECT)
+							  true, 1) != SPI_OK_SELECT)
 		elog(ERROR, "could not look for what refers to a row");
 	found = SPI_processed > 0;
 	SPI_finish();
+	PopActiveSnapshot();
 	return found;
 }
 
@@ -138,13 +148,17 @@ query_of(Relation from, const ForeignKey *key, TupleDesc to)
 static bool
 refers_to(Oid constraint, Oid table, TupleTableSlot *row)
 {
-	Relation	from = table_open(table, AccessShareLock);
+	Relation	from;
 	ForeignKey	key;
 	char	   *query;
 	Oid			caller;
 	int			context;
 	bool		found;
 
+	/* as the server's check locks it */
+	if (!ConditionalLockRelationOid(table, RowShareLock))
+		return true;
+	from = table_open(table, NoLock);
 	read_foreign_key(constraint, &key);
 	query = query_of(from, &key, row->tts_tupleDescriptor);
 	GetUserIdAndSecContext(&caller, &context);
@@ -153,7 +167,6 @@ refers_to(Oid constraint, Oid table, TupleTableSlot *row)
 						   SECURITY_NOFORCE_RLS);
 	found = finds_any(query, &key, row);
 	SetUserIdAndSecContext(caller, context);
-	pfree(query);
 	table_close(from, NoLock);
 	return found;
 }
@@ -182,10 +195,8 @@ may_be_referred_to(Relation rel)
 }
 
 static bool
-any_refers_to(Relation rel, TupleTableSlot *row)
+any_refers_to(const TriggerDesc *triggers, TupleTableSlot *row)
 {
-	const TriggerDesc *triggers = rel->trigdesc;
-
 	for (int i = 0; i < triggers->numtriggers; i++)
 	{
 		const Trigger *trigger = &triggers->triggers[i];
@@ -200,7 +211,21 @@ any_refers_to(Relation rel, TupleTableSlot *row)
 bool
 is_referred_to(Relation rel, TupleTableSlot *row)
 {
-	return may_be_referred_to(rel) &&
-		(any_refers_to(rel, row) || !lock_row(rel, row) ||
-		 any_refers_to(rel, row));
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext own;
+	TriggerDesc *triggers;
+	bool		result;
+
+	if (!may_be_referred_to(rel))
+		return false;
+	own = AllocSetContextCreate(caller, "idempotency foreign keys",
+								ALLOCSET_SMALL_SIZES);
+	MemoryContextSwitchTo(own);
+	/* a query may bring news of the table, and with them others */
+	triggers = CopyTriggerDesc(rel->trigdesc);
+	result = any_refers_to(triggers, row) || !lock_row(rel, row) ||
+		any_refers_to(triggers, row);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(own);
+	return result;
 }
