@@ -231,6 +231,10 @@ idem_claim_batch(PG_FUNCTION_ARGS)
 	}
 	durability_require_writable(&items[0].address);
 	policy_get(items[0].address.operation, &claim.policy);
+	/* a trigger of the first row may have the cache read again */
+	if (claim.policy.ignore_paths != NULL)
+		claim.policy.ignore_paths =
+			DatumGetArrayTypePCopy(PointerGetDatum(claim.policy.ignore_paths));
 	claim_set_options(&claim, fcinfo, &options);
 	durability_begin();
 
