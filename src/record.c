@@ -210,21 +210,9 @@ fill_new_row(IdemTable *table, const IdemAddress *address,
 }
 
 /*
- * Was it a unique index of this table, and not one of what a trigger writes?
- */
-static bool
-is_own_violation(IdemTable *table)
-{
-	ErrorData  *error = CopyErrorData();
-
-	return error->sqlerrcode == ERRCODE_UNIQUE_VIOLATION &&
-		error->table_name != NULL &&
-		strcmp(error->table_name, RelationGetRelationName(table->rel)) == 0;
-}
-
-/*
  * A violation of a unique index means that somebody writes without the key
- * lock, by hand for instance: an internal error, and never a 23505.
+ * lock, by hand for instance: an internal error, and never a 23505.  What comes
+ * after the row is there is of a trigger.
  */
 static void
 write_row(IdemTable *table, const IdemAddress *address,
@@ -242,9 +230,9 @@ write_row(IdemTable *table, const IdemAddress *address,
 	}
 	PG_CATCH();
 	{
-		MemoryContextSwitchTo(context);
-		if (!is_own_violation(table))
+		if (geterrcode() != ERRCODE_UNIQUE_VIOLATION || table->writer.written)
 			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
 		FlushErrorState();
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),

@@ -29,6 +29,7 @@ typedef struct IdemWriter
 	int			nindexes;
 	ResultRelInfo *rri;			/* this and the next are seldom needed */
 	EState	   *estate;
+	bool		written;		/* the row is there; now its triggers fire */
 } IdemWriter;
 
 extern void writer_open(IdemWriter *writer, Relation rel);

@@ -172,9 +172,11 @@ insert_entries(IdemWriter *writer, bool is_update, IdemUpdateIndexes which)
 void
 writer_insert(IdemWriter *writer)
 {
+	writer->written = false;
 	ExecStoreVirtualTuple(writer->slot);
 	simple_table_tuple_insert(writer->rel, writer->slot);
 	insert_entries(writer, false, IDEM_UPDATE_NONE);
+	writer->written = true;
 	triggers_after_insert(writer->rel, writer->slot);
 }
 
@@ -183,6 +185,7 @@ finish_update(IdemWriter *writer, ItemPointer old, IdemUpdateIndexes which)
 {
 	if (which != IDEM_UPDATE_NONE)
 		insert_entries(writer, true, which);
+	writer->written = true;
 	triggers_after_update(writer->rel, old, writer->slot);
 }
 
@@ -194,6 +197,7 @@ writer_update(IdemWriter *writer, ItemPointerData tid)
 {
 	IdemUpdateIndexes which = IDEM_UPDATE_NONE;
 
+	writer->written = false;
 	ExecStoreVirtualTuple(writer->slot);
 	/* the row may come from an earlier call within the same command */
 	CommandCounterIncrement();
@@ -215,6 +219,7 @@ writer_try_update(IdemWriter *writer, ItemPointerData tid)
 	LockTupleMode mode;
 	TM_Result	result;
 
+	writer->written = false;
 	ExecStoreVirtualTuple(writer->slot);
 	result = compat_tuple_update(writer->rel, &tid, writer->slot,
 								 GetCurrentCommandId(true), SnapshotSelf,
