@@ -81,6 +81,23 @@ SELECT * FROM told;
 DROP TRIGGER of_state ON idem_record;
 DROP TRIGGER ended ON idem_record;
 DROP TRIGGER in_the_end ON idem_record;
+-- A transition table has the row.
+TRUNCATE told;
+CREATE FUNCTION tell_rows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO told SELECT TG_OP || ' ' || key || ' ' || state FROM rows;
+	RETURN NULL;
+END
+$$;
+CREATE TRIGGER inserted AFTER INSERT ON idem_record REFERENCING NEW TABLE AS rows FOR EACH ROW EXECUTE FUNCTION tell_rows();
+CREATE TRIGGER updated AFTER UPDATE ON idem_record REFERENCING OLD TABLE AS rows FOR EACH ROW EXECUTE FUNCTION tell_rows();
+CREATE TRIGGER deleted AFTER DELETE ON idem_record REFERENCING OLD TABLE AS rows FOR EACH ROW EXECUTE FUNCTION tell_rows();
+SELECT count(idem_complete(t::idem_ticket)) FROM (SELECT t FROM idem_claim_batch('t', 'triggers', ARRAY['one', 'two'], lease => '1 hour') AS t OFFSET 0) AS s;
+CALL idem_maintain();
+SELECT * FROM told WHERE what ~ ' (one|two) ' ORDER BY 1;
+DROP TRIGGER inserted ON idem_record;
+DROP TRIGGER updated ON idem_record;
+DROP TRIGGER deleted ON idem_record;
 
 -- One that refuses: the call fails, nothing is written, and it can be tried again.
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -98,20 +115,57 @@ SELECT idem_complete(:'ticket'::idem_ticket, '1');
 COMMIT;
 SELECT outcome FROM idem_replay('t', 'triggers', 'refused', '1');
 SELECT outcome FROM idem_replay('t', 'triggers', 'other', '1');
+-- Its errors are its own, also where it writes to a table of the same name.
+CREATE SCHEMA triggers_copy;
+CREATE TABLE triggers_copy.idem_record (operation text PRIMARY KEY);
+CREATE FUNCTION copy() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO triggers_copy.idem_record VALUES (new.operation);
+	RETURN NULL;
+END
+$$;
+CREATE TRIGGER copy AFTER INSERT ON idem_record FOR EACH ROW EXECUTE FUNCTION copy();
+CALL pg_temp.refused($$SELECT idem_claim_batch('t', 'triggers', ARRAY['x', 'y'], lease => '1 hour')$$);
+DROP TRIGGER copy ON idem_record;
+DROP TABLE triggers_copy.idem_record;
+DROP SCHEMA triggers_copy;
 
 -- One that calls back: it sees the row.
 CREATE FUNCTION call_back() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO told SELECT 'replay: ' || outcome FROM idem_replay(new.tenant, new.operation, new.key);
 	INSERT INTO told SELECT 'claim: ' || outcome FROM idem_claim(new.tenant, new.operation, new.key, lease => '1 hour');
+	BEGIN
+		PERFORM idem_release(new.tenant, new.operation, new.key, new.token);
+	EXCEPTION WHEN SQLSTATE 'ID003' THEN
+		INSERT INTO told VALUES ('release: refused');
+	END;
+	PERFORM idem_complete(new.tenant, new.operation, new.key, new.token, new.response);
 	RETURN NULL;
 END
 $$;
 TRUNCATE told;
 CREATE TRIGGER call_back AFTER INSERT ON idem_record FOR EACH ROW EXECUTE FUNCTION call_back();
 SELECT idem_complete(idem_claim('t', 'triggers', 'called back', ttl => '1 hour'), '1');
+BEGIN;
+SAVEPOINT s;
+SELECT idem_complete(idem_claim('t', 'triggers', 'called back 2', ttl => '1 hour'), '1');
+COMMIT;
 SELECT * FROM told;
 DROP TRIGGER call_back ON idem_record;
+-- The policy that a batch began with is that of all its claims.
+CREATE FUNCTION redefine() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM idem_define('triggers a', ignore_paths => ARRAY['/a']);
+	PERFORM idem_claim('t', 'triggers', 'other of ' || new.key, lease => '1 hour');
+	RETURN NULL;
+END
+$$;
+SELECT idem_define('triggers a', ignore_paths => ARRAY['/b']) IS NULL, idem_define('triggers b', ignore_paths => ARRAY['/t']) IS NULL;
+CREATE TRIGGER redefine AFTER INSERT ON idem_record FOR EACH ROW WHEN (new.operation = 'triggers b') EXECUTE FUNCTION redefine();
+SELECT key, outcome FROM idem_claim_batch('t', 'triggers b', ARRAY['1', '2', '3'], ARRAY['{"a": 1, "t": 1}', '{"a": 2, "t": 1}', '{"a": 3, "t": 1}']::jsonb[], lease => '1 hour');
+DROP TRIGGER redefine ON idem_record;
+SELECT key, outcome FROM idem_claim_batch('t', 'triggers b', ARRAY['1', '2', '3'], ARRAY['{"a": 1, "t": 2}', '{"a": 2, "t": 2}', '{"a": 3, "t": 2}']::jsonb[], lease => '1 hour');
 SELECT format('DROP TRIGGER see ON %I', t)
 FROM unnest(ARRAY['idem_record', 'idem_step', 'idem_intent', 'idem_event']) AS t \gexec
 
@@ -132,8 +186,11 @@ SELECT version FROM idem_define('triggers fk', ttl => '1 us', tombstone_retentio
 ALTER TABLE orders ADD CONSTRAINT orders_command FOREIGN KEY (tenant, operation, key) REFERENCES idem_record;
 CALL pg_temp.fill('plain');
 SELECT swept FROM idem_sweep();
+-- what is kept is not written to
+CREATE TABLE pg_temp.before AS SELECT key, xmax::text AS lock FROM idem_record WHERE operation = 'triggers fk';
 SELECT purged, more FROM idem_sweep();
 TABLE pg_temp.kept;
+SELECT key, r.xmax::text = b.lock AS as_before FROM idem_record r JOIN pg_temp.before b USING (key) WHERE r.operation = 'triggers fk' ORDER BY key;
 DELETE FROM orders WHERE id = 1;
 -- what is not referred to any more goes
 CALL idem_maintain();
@@ -222,4 +279,4 @@ REVOKE ALL ON idem_record FROM idem_triggers_owner;
 DROP SCHEMA "Bob's %";
 DROP ROLE idem_triggers_owner, idem_triggers_operator;
 DROP TABLE seen, told;
-DROP FUNCTION see(), tell(), refuse(), call_back();
+DROP FUNCTION see(), tell(), tell_rows(), refuse(), copy(), call_back(), redefine();

@@ -106,7 +106,8 @@ keep(text *value)
 }
 
 /*
- * The one write of an atomic claim.
+ * The one write of an atomic claim, which is over before it: a trigger that
+ * calls back finds the record.
  */
 static void
 write_pending(IdemTable *table, const IdemAddress *address,
@@ -114,8 +115,10 @@ write_pending(IdemTable *table, const IdemAddress *address,
 			  IdemRecord *record)
 {
 	IdemState	from = STATE_NONE;
+	bool		replaces = claim->replaces;
+	TimestampTz claimed_at = claim->claimed_at;
 
-	if (!claim->replaces)
+	if (!replaces)
 	{
 		record_clear(record);
 		record->created_at = claim->created_at;
@@ -134,17 +137,17 @@ write_pending(IdemTable *table, const IdemAddress *address,
 	complete_end(record, address,
 				 state_next(STATE_PROCESSING, change->action),
 				 &change->result, claim->ttl_us);
-	if (claim->replaces)
+	pending_close(claim, PENDING_COMPLETED);
+	if (replaces)
 	{
 		record_update(table, address, record);
-		event_write_at(address, claim->claimed_at, record->attempt, from,
+		event_write_at(address, claimed_at, record->attempt, from,
 					   STATE_PROCESSING,
 					   cstring_to_text(from == STATE_PROCESSING ?
 									   "lease lapsed" : "claimed again"));
 	}
 	else
 		record_insert(table, address, record);
-	pending_close(claim, PENDING_COMPLETED);
 }
 
 /*

@@ -9,6 +9,8 @@
  * UPDATE OF a column fires at each.  A deletion asks constraints at once, also
  * deferred ones: maintenance must not fail at its COMMIT.
  *
+ * Each row is a statement of its own to them: a transition table has one row.
+ *
  * Triggers of other kinds do not fire: BEFORE triggers would have a say in
  * what is written, and there are no statements.
  *
@@ -26,17 +28,23 @@ typedef struct Firing
 {
 	EState	   *estate;
 	ResultRelInfo *rri;
+	TransitionCaptureState *capture;	/* NULL: no transition tables */
+	MemoryContext caller;
 } Firing;
 
 static void
-firing_begin(Firing *firing, Relation rel)
+firing_begin(Firing *firing, Relation rel, CmdType command)
 {
 	firing->estate = CreateExecutorState();
+	firing->caller = MemoryContextSwitchTo(firing->estate->es_query_cxt);
 	compat_init_range_table(firing->estate, rel);
 	firing->rri = makeNode(ResultRelInfo);
 	InitResultRelInfo(firing->rri, rel, 1, NULL, 0);
 	firing->estate->es_opened_result_relations = list_make1(firing->rri);
 	AfterTriggerBeginQuery();
+	firing->capture = MakeTransitionCaptureState(firing->rri->ri_TrigDesc,
+												 RelationGetRelid(rel),
+												 command);
 }
 
 static void
@@ -45,6 +53,7 @@ firing_end(Firing *firing)
 	AfterTriggerEndQuery(firing->estate);
 	ExecCloseResultRelations(firing->estate);
 	ExecResetTupleTable(firing->estate->es_tupleTable, false);
+	MemoryContextSwitchTo(firing->caller);
 	FreeExecutorState(firing->estate);
 }
 
@@ -58,8 +67,9 @@ triggers_after_insert(Relation rel, TupleTableSlot *slot)
 
 	if (rel->trigdesc == NULL || !rel->trigdesc->trig_insert_after_row)
 		return;
-	firing_begin(&firing, rel);
-	ExecARInsertTriggers(firing.estate, firing.rri, slot, NIL, NULL);
+	firing_begin(&firing, rel, CMD_INSERT);
+	ExecARInsertTriggers(firing.estate, firing.rri, slot, NIL,
+						 firing.capture);
 	firing_end(&firing);
 }
 
@@ -73,9 +83,9 @@ triggers_after_update(Relation rel, ItemPointer old, TupleTableSlot *slot)
 
 	if (rel->trigdesc == NULL || !rel->trigdesc->trig_update_after_row)
 		return;
-	firing_begin(&firing, rel);
+	firing_begin(&firing, rel, CMD_UPDATE);
 	ExecARUpdateTriggers(firing.estate, firing.rri, NULL, NULL, old, NULL,
-						 slot, NIL, NULL, false);
+						 slot, NIL, firing.capture, false);
 	firing_end(&firing);
 }
 
@@ -90,10 +100,11 @@ triggers_after_delete(Relation rel, ItemPointer old)
 
 	if (rel->trigdesc == NULL || !rel->trigdesc->trig_delete_after_row)
 		return;
-	firing_begin(&firing, rel);
+	firing_begin(&firing, rel, CMD_DELETE);
 	own_copy = firing.rri->ri_TrigDesc;
 	for (int i = 0; i < own_copy->numtriggers; i++)
 		own_copy->triggers[i].tgdeferrable = false;
-	ExecARDeleteTriggers(firing.estate, firing.rri, old, NULL, NULL, false);
+	ExecARDeleteTriggers(firing.estate, firing.rri, old, NULL,
+						 firing.capture, false);
 	firing_end(&firing);
 }
