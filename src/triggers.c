@@ -4,7 +4,7 @@
  *		Fires the AFTER ROW triggers that somebody has added to one of the
  *		extension's tables: a writer goes past the executor, which would.
  *
- * They fire before the call returns, with the caller's rights, as those of any
+ * They fire before the call returns, with the rights in force, as those of any
  * other statement; deferred ones at COMMIT.  An UPDATE writes every column, so
  * UPDATE OF a column fires at each.  A deletion asks constraints at once, also
  * deferred ones: maintenance must not fail at its COMMIT.
