@@ -253,6 +253,18 @@ CALL idem_maintain();
 RESET ROLE;
 TABLE pg_temp.kept;
 DROP TABLE "Bob's %"."or ders";
+-- the server's own check wants more rights of the owner
+SET ROLE idem_triggers_owner;
+CREATE TABLE "Bob's %".orders (t text, o text, k text, FOREIGN KEY (t, o, k) REFERENCES idem_record);
+REVOKE UPDATE ON "Bob's %".orders FROM idem_triggers_owner;
+RESET ROLE;
+INSERT INTO "Bob's %".orders VALUES ('t', 'triggers fk', 'read2');
+SELECT swept, purged FROM idem_sweep();
+SELECT count(idem_complete(idem_claim('t', 'triggers fk', 'read4', lease => '1 hour')));
+CALL pg_temp.refused('SELECT idem_sweep()');
+GRANT UPDATE ON "Bob's %".orders TO idem_triggers_owner;
+SELECT swept, purged FROM idem_sweep();
+DROP TABLE "Bob's %".orders;
 -- to an intent and to a step, and from one of the extension's tables to another
 CREATE TABLE calls (id uuid REFERENCES idem_intent);
 CREATE TABLE marks (t text, o text, k text, s text, FOREIGN KEY (t, o, k, s) REFERENCES idem_step);
