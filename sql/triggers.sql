@@ -153,6 +153,18 @@ SELECT idem_complete(idem_claim('t', 'triggers', 'called back 2', ttl => '1 hour
 COMMIT;
 SELECT * FROM told;
 DROP TRIGGER call_back ON idem_record;
+-- One that decides what nobody knows, as soon as the trail tells of it.
+CREATE FUNCTION decide() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM idem_resolve(new.tenant, new.operation, new.key, 'released', 'run it again');
+	RETURN NULL;
+END
+$$;
+CREATE TRIGGER decide AFTER INSERT ON idem_event FOR EACH ROW WHEN (new.to_state = 'unknown') EXECUTE FUNCTION decide();
+SELECT idem_unknown(idem_claim('t', 'triggers', 'decided', lease => '1 hour'), 'why');
+DROP TRIGGER decide ON idem_event;
+SELECT outcome, attempt FROM idem_claim('t', 'triggers', 'decided', lease => '1 hour');
+SELECT from_state, to_state FROM idem_event WHERE operation = 'triggers' AND key = 'decided' ORDER BY id;
 -- The policy that a batch began with is that of all its claims.
 CREATE FUNCTION redefine() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -291,4 +303,4 @@ REVOKE ALL ON idem_record FROM idem_triggers_owner;
 DROP SCHEMA "Bob's %";
 DROP ROLE idem_triggers_owner, idem_triggers_operator;
 DROP TABLE seen, told;
-DROP FUNCTION see(), tell(), tell_rows(), refuse(), copy(), call_back(), redefine();
+DROP FUNCTION see(), tell(), tell_rows(), refuse(), copy(), call_back(), decide(), redefine();

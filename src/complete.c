@@ -231,7 +231,9 @@ static void
 apply_to_record(IdemTable *table, const IdemAddress *address,
 				const IdemChange *change, IdemRecord *record)
 {
-	IdemState	next = state_next(record->state, change->action);
+	IdemState	from = record->state;
+	IdemState	next = state_next(from, change->action);
+	bool		noted = false;
 
 	if (next == STATE_NONE)
 		complete_refuse(address, record->state, change->action,
@@ -252,8 +254,7 @@ apply_to_record(IdemTable *table, const IdemAddress *address,
 				return;
 			if (change->action == ACTION_RELEASE)
 				refuse_with_intent(address, record->state);
-			event_write(address, record->attempt, record->state, next,
-						change->reason);
+			noted = true;
 			record->state = next;
 			record->lease_until = IDEM_NO_TIME;
 			if (next == STATE_UNKNOWN)
@@ -271,6 +272,8 @@ apply_to_record(IdemTable *table, const IdemAddress *address,
 			break;
 	}
 	record_update(table, address, record);
+	if (noted)
+		event_write(address, record->attempt, from, next, change->reason);
 	durability_flush();
 	stat_count_action(address->operation, change->action);
 }
