@@ -283,7 +283,9 @@ sync_calls(Client *client)
 
 		if (result == NULL)
 		{
-			if (PQstatus(client->conn) != CONNECTION_OK)
+			/* libpq may have told that it cannot send, and not have read since */
+			if (!PQconsumeInput(client->conn) ||
+				PQstatus(client->conn) != CONNECTION_OK)
 				break;
 			continue;
 		}
