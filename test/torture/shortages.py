@@ -175,9 +175,10 @@ class ClockJumps(Faults):
 class Dropped(Faults):
     """The extension is dropped and created."""
 
-    # Where it is not, or not any more; and what nobody can know of another one.
+    # Where it is not, or not any more; and what nobody can know of another one.  The server says
+    # 0A000 of a driver's prepared statement whose result was of a type that was dropped.
     errors = {"42883", "42P01", "42704", "55000", "3F000", "40P01", "ID002", "ID003", "22023",
-              "ID001", "meets DROP"}
+              "ID001", "0A000", "meets DROP"}
     compared = False
 
     def disturb(self):
@@ -197,7 +198,7 @@ class Updated(Faults):
 
     errors = {"40P01"}
     # until it is of this version
-    early_errors = {"42883", "42703", "42704", "42P01", "55000", "meets DROP"}
+    early_errors = {"42883", "42703", "42704", "42P01", "55000", "0A000", "meets DROP"}
     version = None
 
     def prepare(self):
