@@ -1,8 +1,11 @@
 -- What the logs of the clients and the tables have to agree on: a comment with
 -- the number of the invariant, and a query that must find nothing.  A statement
 -- ends with a semicolon and an empty line; those without a comment prepare.
+--
+-- Calls go in pipelines: the answers to COMMIT and to the calls before it may be
+-- lost together.  Where the transaction is there, these calls succeeded, too.
 CREATE TEMP TABLE told AS
-SELECT c.*, t.status, t.ended, n.id IS NOT NULL AND NOT undone AND error IS NULL AS kept,
+SELECT c.*, t.status, t.ended, n.id IS NOT NULL AND NOT undone AND coalesce(error, 'lost') = 'lost' AS kept,
        f IN ('CLAIM', 'BATCH', 'EXECUTE', 'REPLAY') AND error IS NULL AS asked
 FROM call c JOIN transaction t USING (tx) LEFT JOIN txn n ON n.id = c.tx;
 
@@ -78,7 +81,9 @@ SELECT key, kind, NULL, count(*)::text FROM effect WHERE kind LIKE 'step %' GROU
 
 -- 2: each replay told what was stored, byte for byte
 SELECT r.* FROM told r WHERE asked AND outcome = 'replay' AND NOT EXISTS (
-    SELECT FROM ended e WHERE e.key = r.key AND e.response = r.response AND e.code = r.code);
+    SELECT FROM ended e WHERE e.key = r.key AND e.response = r.response AND e.code = r.code
+    UNION ALL
+    SELECT FROM effect e WHERE tx IS NULL AND e.key = r.key AND e.response = r.response AND r.code = 200);
 
 -- 2: there is one end of each, and it is stored
 SELECT e.key, e.response, e.token, r.state, r.response::text, r.token FROM ended e LEFT JOIN idem_record r USING (operation, key)
@@ -152,8 +157,8 @@ WHERE next < least(lease_until, said) - 2000;
 
 -- 7: nothing is handed out before it is committed
 SELECT t.intent, t.since, n.sent FROM (SELECT intent, min(since) AS since FROM taken GROUP BY 1) t
-JOIN (SELECT intent, min(x.sent) AS sent FROM told c JOIN transaction x USING (tx) WHERE f = 'INTEND' AND kept
-      GROUP BY 1) n USING (intent)
+JOIN (SELECT min(intent) AS intent, min(x.sent) AS sent FROM told c JOIN transaction x USING (tx)
+      WHERE f = 'INTEND' AND kept GROUP BY key, state) n USING (intent)
 WHERE t.since < n.sent - 2000;
 
 -- 7: each intent has one operation id
