@@ -297,6 +297,19 @@ DROP TABLE calls, marks;
 CALL idem_maintain();
 TABLE pg_temp.kept;
 ALTER TABLE idem_step DROP CONSTRAINT of_a_command;
+-- to a column that may be NULL: nothing refers to such a row
+ALTER TABLE idem_record ADD CONSTRAINT one_resource UNIQUE (tenant, resource);
+CREATE TABLE made (tenant text, resource text, FOREIGN KEY (tenant, resource) REFERENCES idem_record (tenant, resource));
+SELECT count(idem_complete(idem_claim('t', 'triggers fk', n, lease => '1 hour'), '1', resource => nullif(n, 'none')))
+FROM unnest(ARRAY['none', 'order 1', 'order 2']) AS n;
+INSERT INTO made VALUES ('t', 'order 2'), ('t', NULL), (NULL, 'order 1');
+CALL idem_maintain();
+CALL idem_maintain();
+TABLE pg_temp.kept;
+DROP TABLE made;
+ALTER TABLE idem_record DROP CONSTRAINT one_resource;
+CALL idem_maintain();
+TABLE pg_temp.kept;
 
 SELECT idem_revoke('idem_triggers_operator');
 REVOKE ALL ON idem_record FROM idem_triggers_owner;
