@@ -79,4 +79,5 @@ def confirm(program, tx, op):
         return
     for intent in op["taken"]:
         intent["called"] = program.outside.call(intent["id"], intent["lease_until"])
-        program.tell("confirm", intent, (f'{{"done" :"{intent["id"]}"}}',), "%s::json")
+        if intent["called"] is not False:       # else its time was over: it is asked about
+            program.tell("confirm", intent, (f'{{"done" :"{intent["id"]}"}}',), "%s::json")

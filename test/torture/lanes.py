@@ -99,7 +99,8 @@ class Postgres:
 
     @staticmethod
     def ground_of(server):
-        with server.local() as db:
+        with server.local() as db, db.transaction():
+            db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             records = dict(db.execute("SELECT key, response #>> '{}' FROM idem_record"
                                       " WHERE state = 'succeeded'"))
             effects = db.execute("SELECT key, response FROM effect").fetchall()
