@@ -41,7 +41,7 @@ class Contender:
     def run(self):
         actions = {self.atomic: 6, self.with_lease: 6, self.late: 2, self.repeat: 2,
                    self.batch: 2, self.execute: 2, self.replay: 2, self.wrong: 1,
-                   self.timeouts: 1}
+                   self.timeouts: 2}
         while time.monotonic() < self.end:
             action, = self.rng.choices(list(actions), actions.values())
             self.counts[action.__name__] += 1
