@@ -39,7 +39,8 @@ class History:
         self.ends = [op for op in self.kept if op["f"] in ENDS and "result" in op
                      and op.get("to") != "released"]
         self.told = [op for op in self.ops if op["f"] in ("claim", "execute", "replay")]
-        self.grants = [op for op in self.told if op["outcome"] in GRANTED]
+        self.grants = [op for op in self.ops if op["f"] in ("claim", "execute", "recovered")
+                       and op["outcome"] in GRANTED]
         self.replays = [op for op in self.told if op["outcome"] == "replay"]
 
     def known_ends(self):
