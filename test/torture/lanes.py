@@ -13,6 +13,7 @@ CREATE EXTENSION idempotency;
 CREATE TABLE effect (key text NOT NULL, response text NOT NULL);
 """
 GIVE_UP = 1.5           # seconds until a client stops waiting for an answer
+PATIENCE = 10           # seconds until a standby has to know what was answered at first
 
 
 class Postgres:
@@ -45,11 +46,13 @@ class Postgres:
         wait_until(lambda: b.value("SELECT to_regclass('effect') IS NOT NULL"), "the schema")
 
     def standby_answers(self, key):
-        """What the standby says before it is promoted."""
-        b = self.servers[1]
+        """What the standby says before it is promoted, once it has heard of the key."""
+        b, until = self.servers[1], time.monotonic() + PATIENCE
         with b.local() as db:
-            outcome = db.execute("SELECT outcome FROM idem_replay('t', 'op', %s)",
-                                 (key,)).fetchone()[0]
+            outcome = "absent"
+            while outcome == "absent" and time.monotonic() < until:
+                outcome = db.execute("SELECT outcome FROM idem_replay('t', 'op', %s)",
+                                     (key,)).fetchone()[0]
             try:
                 db.execute("SELECT idem_claim('t', 'op', 'never')")
                 return outcome, "claimed"
