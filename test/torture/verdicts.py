@@ -8,6 +8,7 @@ from owner import RETENTION_S, TTL_S, WIDTH
 
 BRIEF_TTL_S = 0.4               # of the operation "brief"
 CLOCK_S = 0.002                 # two readings of one clock, rounded
+OWNERS = ("complete", "fail", "release", "unknown", "heartbeat", "hold", "step", "step_done", "intend")
 REQUEST_EQUAL = """
 SELECT key, state FROM idem_record r WHERE fingerprint IS NOT NULL AND NOT EXISTS (
     SELECT FROM generate_series(0, 1) v WHERE r.fingerprint =
@@ -124,6 +125,14 @@ def check_fences(checks, history):
                            if op["f"] in ("claim", "recovered") and op.get("token")
                            and op.get("lease") and forever(op)),
                 "3: each attempt was given once")
+    given = collections.defaultdict(list)
+    for op in history.grants:
+        if op["kept"] and op["tx"]["status"] == "acked" and forever(op):
+            given[op["address"]].append((op["tx"]["end"], op["attempt"]))
+    checks.none([brief(op) for op in history.kept if op["f"] in OWNERS and
+                 any(end < op["s"] and attempt > (op["attempt"] or attempt)
+                     for end, attempt in given[op["address"]])],
+                "3: a stale token changed nothing")
 
 
 def check_late_writes(checks, history):
