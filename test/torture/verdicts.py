@@ -154,13 +154,14 @@ def check_granted(checks, history):
     for tx in history.transactions:
         for op in tx["ops"]:
             if op["f"] == "resolve":
-                decided[op["address"]].append(op["s"])
+                decided[op["address"]].append(op)
     for op in history.kept:         # a saga may be released by a verdict, see check_questions
         if op["f"] == "unknown" and op["tx"]["status"] == "acked" and op["op"] != "saga":
             unknown[op["address"]].append(op)
     checks.none([(brief(op), brief(lost)) for op in history.grants for lost in unknown[op["address"]]
                  if lost["tx"]["end"] < op["s"]
-                 and not any(lost["s"] < said < op["e"] for said in decided[op["address"]])],
+                 and not any(lost["s"] < said["e"] and said["s"] < op["e"]
+                             for said in decided[op["address"]])],
                 f"4: what is unknown was granted after a decision only ({len(unknown)} commands)")
 
 
