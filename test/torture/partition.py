@@ -20,10 +20,10 @@ class Client:
 
     reach(connection or None, its server) finds the server to talk to: (connection, server)."""
 
-    def __init__(self, lane, side, number, reach, end):
+    def __init__(self, lane, side, number, reach, end, seed):
         self.lane, self.side, self.number = lane, side, number
         self.reach, self.end = reach, end
-        self.rng = random.Random(number)
+        self.rng = random.Random(f"{seed} {number}")
         self.told, self.doubtful, self.known = [], [], []
         self.errors = collections.Counter()
 
@@ -69,13 +69,15 @@ class Client:
 class Crowd:
     """Clients at work on their hosts until they are called home."""
 
-    def __init__(self):
+    def __init__(self, seed):
+        self.seed = seed
         self.end = multiprocessing.Value("i", 0)
         self.results, self.processes = multiprocessing.Queue(), []
 
     def start(self, host, lane, side, number, reach):
         self.processes.append(multiprocessing.Process(
-            target=self.work, args=(host, Client(lane, side, number, reach, self.end))))
+            target=self.work,
+            args=(host, Client(lane, side, number, reach, self.end, self.seed))))
         self.processes[-1].start()
 
     def work(self, host, client):

@@ -200,9 +200,9 @@ class Patroni(Postgres):
 
     # -- a client ----------------------------------------------------------
 
-    def reach(self, number, addresses):
+    def reach(self, seed, number, addresses):
         """A client's way: to whom Patroni calls the leader, or to any server that takes writes."""
-        rng = random.Random(number)
+        rng = random.Random(f"{seed} way {number}")
 
         def reach(db, at):
             if db is not None:

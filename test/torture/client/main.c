@@ -18,7 +18,7 @@ static const struct
 	int			share;
 }			programs[] = {
 	{atomic, 30}, {lease, 10}, {work, 30}, {execute, 6}, {batch, 6},
-	{timeouts, 2}, {replay, 10}, {forge, 2}, {finish_prepared, 2},
+	{timeouts, 5}, {replay, 10}, {forge, 2}, {finish_prepared, 2},
 	{recover, 2}, {relay, 6}, {reconcile, 2}, {sweep, 2}
 };
 
