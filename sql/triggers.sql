@@ -298,11 +298,11 @@ CALL idem_maintain();
 TABLE pg_temp.kept;
 ALTER TABLE idem_step DROP CONSTRAINT of_a_command;
 -- to a column that may be NULL: nothing refers to such a row
-ALTER TABLE idem_record ADD CONSTRAINT one_resource UNIQUE (tenant, resource);
-CREATE TABLE made (tenant text, resource text, FOREIGN KEY (tenant, resource) REFERENCES idem_record (tenant, resource));
+ALTER TABLE idem_record ADD CONSTRAINT one_resource UNIQUE (tenant, operation, key, resource);
+CREATE TABLE made (t text, o text, k text, r text, FOREIGN KEY (t, o, k, r) REFERENCES idem_record (tenant, operation, key, resource));
 SELECT count(idem_complete(idem_claim('t', 'triggers fk', n, lease => '1 hour'), '1', resource => nullif(n, 'none')))
 FROM unnest(ARRAY['none', 'order 1', 'order 2']) AS n;
-INSERT INTO made VALUES ('t', 'order 2'), ('t', NULL), (NULL, 'order 1');
+INSERT INTO made VALUES ('t', 'triggers fk', 'order 2', 'order 2'), ('t', 'triggers fk', 'none', NULL), ('t', 'triggers fk', 'order 1', NULL);
 CALL idem_maintain();
 CALL idem_maintain();
 TABLE pg_temp.kept;
