@@ -18,7 +18,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_type.h"
-#include "idempotency.h"
+#include "intent.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -27,19 +27,18 @@
 #include "utils/syscache.h"
 
 static IdemCatalog catalog;
+static Oid	ticket_columns_of;	/* the relations of the composite types */
+static Oid	response_columns_of;
 static bool catalog_valid = false;
 
-/*
- * A composite type has no relation among ours, but it is dropped only with
- * the tables.
- */
 static void
 forget_catalog(Datum arg, Oid relid)
 {
 	if (relid == InvalidOid || relid == catalog.record ||
 		relid == catalog.policy || relid == catalog.event ||
 		relid == catalog.intent || relid == catalog.step ||
-		relid == catalog.origin || relid == catalog.policy_steps)
+		relid == catalog.origin || relid == catalog.policy_steps ||
+		relid == ticket_columns_of || relid == response_columns_of)
 		catalog_valid = false;
 }
 
@@ -143,10 +142,12 @@ catalog_get(void)
 	require_columns("idem_record", found.record, record_columns);
 	require_columns("idem_policy", found.policy, policy_columns);
 	require_columns("idem_event", found.event, event_columns);
-	require_columns("idem_ticket", get_typ_typrelid(found.ticket),
-					ticket_columns);
-	require_columns("idem_response", get_typ_typrelid(found.response),
-					response_columns);
+	require_columns("idem_step", found.step, step_columns);
+	require_columns("idem_intent", found.intent, INTENT_COLUMNS);
+	ticket_columns_of = get_typ_typrelid(found.ticket);
+	require_columns("idem_ticket", ticket_columns_of, ticket_columns);
+	response_columns_of = get_typ_typrelid(found.response);
+	require_columns("idem_response", response_columns_of, response_columns);
 	catalog = found;
 	catalog_valid = true;
 	return &catalog;
@@ -154,9 +155,9 @@ catalog_get(void)
 
 /*
  * Opens a table of the catalogue.  What is remembered may be from before a
- * DROP EXTENSION that is committed while the lock is waited for; with the lock
- * comes the news.  Only then the oids of the table's indexes are what there
- * is, too.
+ * DROP EXTENSION, or another column, that is committed while the lock is waited
+ * for; with the lock comes the news.  Only then the oids of the table's indexes
+ * are what there is, too.
  */
 Relation
 catalog_open(const Oid *table, LOCKMODE mode)
@@ -169,5 +170,6 @@ catalog_open(const Oid *table, LOCKMODE mode)
 		catalog_valid = false;
 		catalog_get();
 	}
+	catalog_get();
 	return rel;
 }

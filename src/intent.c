@@ -43,9 +43,6 @@ intents_open(IdemIntentTable *table)
 {
 	memset(table, 0, sizeof(*table));
 	table->rel = catalog_open(&catalog_get()->intent, RowExclusiveLock);
-	if (RelationGetNumberOfAttributes(table->rel) != INTENT_COLUMNS)
-		elog(ERROR, "table idem_intent has %d columns instead of %d",
-			 RelationGetNumberOfAttributes(table->rel), INTENT_COLUMNS);
 	table->found = table_slot_create(table->rel, NULL);
 }
 

@@ -97,6 +97,8 @@ extern Datum intend_operation_id(const IdemAddress *address, text *name);
 extern void intend_notify(const IdemIntent *intent);
 
 /* step.c: what may be noted now */
+extern const int step_columns;
+
 extern void step_check_turn(const IdemAddress *address, int64 token,
 							const IdemRecord *record, text *name);
 

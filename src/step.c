@@ -40,8 +40,11 @@ enum
 	COL_KEY,
 	COL_STEP,
 	COL_INPUT,
-	COL_RESULT
+	COL_RESULT,
+	STEP_COLUMNS
 };
+
+const int	step_columns = STEP_COLUMNS;
 
 /* column of idem_policy_steps, from one */
 #define ATTR_STEPS 3
@@ -321,8 +324,7 @@ insert_step(StepTable *table, const Step *step, NullableDatum result)
 	writer_open(&writer, table->rel);
 	ExecClearTuple(writer.slot);
 	values = writer.slot->tts_values;
-	memset(writer.slot->tts_isnull, false,
-		   writer.slot->tts_tupleDescriptor->natts * sizeof(bool));
+	memset(writer.slot->tts_isnull, false, STEP_COLUMNS * sizeof(bool));
 	values[COL_DONE_AT] = TimestampTzGetDatum(GetCurrentTimestamp());
 	values[COL_ATTEMPT] = Int32GetDatum(step->attempt);
 	values[COL_TENANT] = PointerGetDatum(step->address.tenant);

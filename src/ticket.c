@@ -168,11 +168,14 @@ static void
 deform(HeapTupleHeader header, int min_columns, int max_columns,
 	   Datum *values, bool *isnull)
 {
-	TupleDesc	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
-											  HeapTupleHeaderGetTypMod(header));
 	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),
 	.t_data = header};
+	TupleDesc	desc;
 
+	/* refuses a type with other columns */
+	catalog_get();
+	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
+								  HeapTupleHeaderGetTypMod(header));
 	if (desc->natts < min_columns || desc->natts > max_columns)
 		elog(ERROR, "row has %d columns instead of %d to %d", desc->natts,
 			 min_columns, max_columns);

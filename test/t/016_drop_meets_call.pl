@@ -2,6 +2,8 @@
 # when it asks for a table says what is the matter, or goes on with what is there
 # afterwards: "could not open relation with OID" helps nobody.  (Where a table's
 # row type is returned, or a SQL body names it, the server itself says just that.)
+# Nor does it touch a table with more columns than the library knows, as an upgrade
+# adds them: the row would have anything in them.
 use strict;
 use warnings;
 
@@ -62,6 +64,43 @@ is(meet(q{
 			CREATE INDEX idem_event_address ON idem_event (tenant, operation, key)},
 		"SELECT purged FROM idem_sweep(1);\n$say"),
 	1, 'a purge meets another index');
+
+# A column that comes while a call waits for the table.
+my $ticket = q{jsonb_populate_record(NULL::idem_ticket, to_jsonb(r))};
+my $leased = q{FROM idem_record r WHERE key = 'leased'};
+my %meets = (
+	idem_record => q{SELECT outcome FROM idem_claim('t', 'o', 'a', lease => '1 hour')},
+	idem_step => qq{SELECT idem_step_done($ticket, 'one') $leased},
+	idem_intent => q{SELECT * FROM idem_dispatch('bank', 'w', 1, '1 hour')},
+	idem_event => qq{SELECT idem_release(tenant, operation, key, token) $leased});
+
+sub fresh
+{
+	$node->safe_psql('postgres', q{
+		DROP EXTENSION idempotency;
+		CREATE EXTENSION idempotency;
+		SELECT idem_claim('t', 'o', 'leased', lease => '1 hour')});
+	$caller->query_safe(q{SELECT idem_replay('t', 'o', 'k')});
+}
+
+for my $table (sort keys %meets)
+{
+	fresh();
+	is(meet("ALTER TABLE $table ADD COLUMN more text", "$meets{$table};\n$say"),
+		'55000', "another column of $table is met");
+	is($node->safe_psql('postgres', "SELECT state, attempt $leased"), 'processing|1',
+		'and nothing is changed');
+}
+
+# A column that was there before the call.
+for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_policy', sort keys %meets),
+	map { "TYPE $_ ADD ATTRIBUTE" } 'idem_ticket', 'idem_response')
+{
+	fresh();
+	$node->safe_psql('postgres', "ALTER $change more text");
+	is(sqlstate($caller, $_), '55000', "ALTER $change: $_")
+	  for $meets{idem_record}, $meets{idem_step};
+}
 
 $_->quit for $caller, $changer;
 done_testing();
