@@ -1,5 +1,6 @@
 -- Indexes of every kind are kept up, those that a user adds to idem_record, too:
--- what was inserted and updated is found through each of them.
+-- what was inserted and updated is found through each of them, and unique ones
+-- refuse what they have to.
 CREATE FUNCTION regress_run(round text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM idem_complete(idem_claim('t', 'indexes', round || ' atomic', owner => 'indexes'), resource => 'X ' || round);
@@ -68,4 +69,57 @@ SELECT idem_complete(idem_claim('t', 'indexes', 'second'), resource => 'another 
 SELECT * FROM regress_found($$tenant = 't' AND operation = 'indexes'$$);
 ROLLBACK;
 
+
+-- Its error is its own, and the claim is still open.
+CREATE UNIQUE INDEX regress_index ON idem_record (owner) WHERE owner = 'unique';
+CREATE UNIQUE INDEX regress_index_2 ON idem_record (operation, owner, code, resource) INCLUDE (attempt);
+SELECT idem_complete(idem_claim('t', 'indexes', 'unique ' || owner, owner => owner), code => 1, resource => 'one') FROM unnest(ARRAY['unique', 'second']) AS owner;
+BEGIN;
+SELECT idem_claim('t', 'indexes', 'unique 2', owner => 'second') AS ticket \gset
+SAVEPOINT refused;
+SELECT idem_complete(:'ticket'::idem_ticket, code => 1, resource => 'one');
+ROLLBACK TO refused;
+SELECT idem_complete(:'ticket'::idem_ticket, code => 2, resource => 'one');
+COMMIT;
+SELECT idem_claim('t', 'indexes', 'unique 3', lease => '1 hour', owner => 'unique');
+DROP INDEX regress_index, regress_index_2;
+
+-- A constraint that is asked later: at the end of the call, or at COMMIT.  It is
+-- broken by an insert, or by an update.
+CREATE PROCEDURE regress_deferred(round text, last text) LANGUAGE plpgsql AS $$
+DECLARE
+	leased idem_ticket := idem_claim('t', 'indexes', round || ' leased', lease => '1 hour', owner => 'deferred');
+	atomic idem_ticket := idem_claim('t', 'indexes', round || ' atomic', owner => 'deferred');
+BEGIN
+	PERFORM idem_complete(CASE last WHEN 'insert' THEN leased ELSE atomic END, code => 3, resource => 'one');
+	PERFORM idem_complete(CASE last WHEN 'insert' THEN atomic ELSE leased END, code => 3, resource => 'one');
+END $$;
+CREATE VIEW regress_codes AS SELECT count(*) FROM idem_record WHERE (owner, code) = ('deferred', 3);
+ALTER TABLE idem_record ADD CONSTRAINT regress_unique UNIQUE (operation, owner, code, resource) DEFERRABLE;
+CALL regress_deferred('immediate', 'insert');
+BEGIN;
+SET CONSTRAINTS regress_unique DEFERRED;
+CALL regress_deferred('deferred', 'insert');
+TABLE regress_codes;
+COMMIT;
+-- beside an index that is left to the executor
+CREATE INDEX regress_index ON idem_record (lower(resource));
+CALL regress_deferred('immediate beside', 'update');
+BEGIN;
+SET CONSTRAINTS regress_unique DEFERRED;
+CALL regress_deferred('deferred beside', 'insert');
+COMMIT;
+DROP INDEX regress_index;
+ALTER TABLE idem_record DROP CONSTRAINT regress_unique;
+ALTER TABLE idem_record ADD CONSTRAINT regress_excluded EXCLUDE (operation WITH =, owner WITH =, code WITH =, resource WITH =) DEFERRABLE INITIALLY DEFERRED;
+CALL regress_deferred('excluded', 'update');
+BEGIN;
+CALL regress_deferred('excluded early', 'insert');
+SET CONSTRAINTS ALL IMMEDIATE;
+ROLLBACK;
+TABLE regress_codes;
+ALTER TABLE idem_record DROP CONSTRAINT regress_excluded;
+
+DROP PROCEDURE regress_deferred(text, text);
+DROP VIEW regress_codes;
 DROP FUNCTION regress_run(text), regress_found(text);

@@ -41,23 +41,24 @@ typedef TU_UpdateIndexes IdemUpdateIndexes;
 #define IDEM_UPDATE_NONE TU_None
 #endif
 
-static inline void
+static inline List *
 compat_insert_index_tuples(ResultRelInfo *rri, TupleTableSlot *slot,
 						   EState *estate, bool is_update,
 						   IdemUpdateIndexes which)
 {
 #if PG_VERSION_NUM < 160000
-	ExecInsertIndexTuples(rri, slot, estate, is_update, false, NULL, NIL);
+	return ExecInsertIndexTuples(rri, slot, estate, is_update, false, NULL,
+								 NIL);
 #elif PG_VERSION_NUM < 190000
-	ExecInsertIndexTuples(rri, slot, estate, is_update, false, NULL, NIL,
-						  is_update && which == TU_Summarizing);
+	return ExecInsertIndexTuples(rri, slot, estate, is_update, false, NULL,
+								 NIL, is_update && which == TU_Summarizing);
 #else
 	uint32		flags = 0;
 
 	if (is_update)
 		flags = EIIT_IS_UPDATE |
 			(which == TU_Summarizing ? EIIT_ONLY_SUMMARIZING : 0);
-	ExecInsertIndexTuples(rri, estate, flags, slot, NIL, NULL);
+	return ExecInsertIndexTuples(rri, estate, flags, slot, NIL, NULL);
 #endif
 }
 

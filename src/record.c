@@ -210,9 +210,25 @@ fill_new_row(IdemTable *table, const IdemAddress *address,
 }
 
 /*
- * A violation of a unique index means that somebody writes without the key
- * lock, by hand for instance: an internal error, and never a 23505.  What comes
- * after the row is there is of a trigger.
+ * Is the error that of one of our own unique indexes?
+ */
+static bool
+is_own_violation(void)
+{
+	const char *constraint = NULL;
+
+	if (geterrcode() == ERRCODE_UNIQUE_VIOLATION)
+		constraint = CopyErrorData()->constraint_name;
+	return constraint != NULL &&
+		(strcmp(constraint, "idem_record_pkey") == 0 ||
+		 strcmp(constraint, "idem_record_guard") == 0);
+}
+
+/*
+ * A violation of our unique indexes means that somebody writes without the key
+ * lock, by hand for instance: an internal error, and never a 23505.  What
+ * another index refuses, or comes after the row is there, of a trigger, is
+ * passed on.
  */
 static void
 write_row(IdemTable *table, const IdemAddress *address,
@@ -230,9 +246,9 @@ write_row(IdemTable *table, const IdemAddress *address,
 	}
 	PG_CATCH();
 	{
-		if (geterrcode() != ERRCODE_UNIQUE_VIOLATION || table->writer.written)
-			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
+		if (table->writer.written || !is_own_violation())
+			PG_RE_THROW();
 		FlushErrorState();
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),

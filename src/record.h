@@ -44,9 +44,10 @@ extern void writer_close(IdemWriter *writer);
 /*
  * triggers.c: the AFTER triggers that somebody has added to them.
  */
-extern void triggers_after_insert(Relation rel, TupleTableSlot *slot);
+extern void triggers_after_insert(Relation rel, TupleTableSlot *slot,
+								  List *recheck);
 extern void triggers_after_update(Relation rel, ItemPointer old,
-								  TupleTableSlot *slot);
+								  TupleTableSlot *slot, List *recheck);
 extern void triggers_after_delete(Relation rel, ItemPointer old);
 
 /*

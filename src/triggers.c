@@ -58,17 +58,18 @@ firing_end(Firing *firing)
 }
 
 /*
- * After the row in "slot" was inserted.
+ * After the row in "slot" was inserted.  "recheck" has the deferrable indexes
+ * in which it met another row: the server's own triggers ask again.
  */
 void
-triggers_after_insert(Relation rel, TupleTableSlot *slot)
+triggers_after_insert(Relation rel, TupleTableSlot *slot, List *recheck)
 {
 	Firing		firing;
 
 	if (rel->trigdesc == NULL || !rel->trigdesc->trig_insert_after_row)
 		return;
 	firing_begin(&firing, rel, CMD_INSERT);
-	ExecARInsertTriggers(firing.estate, firing.rri, slot, NIL,
+	ExecARInsertTriggers(firing.estate, firing.rri, slot, recheck,
 						 firing.capture);
 	firing_end(&firing);
 }
@@ -77,7 +78,8 @@ triggers_after_insert(Relation rel, TupleTableSlot *slot)
  * After the row at "old" was replaced by that in "slot".
  */
 void
-triggers_after_update(Relation rel, ItemPointer old, TupleTableSlot *slot)
+triggers_after_update(Relation rel, ItemPointer old, TupleTableSlot *slot,
+					  List *recheck)
 {
 	Firing		firing;
 
@@ -85,7 +87,7 @@ triggers_after_update(Relation rel, ItemPointer old, TupleTableSlot *slot)
 		return;
 	firing_begin(&firing, rel, CMD_UPDATE);
 	ExecARUpdateTriggers(firing.estate, firing.rri, NULL, NULL, old, NULL,
-						 slot, NIL, firing.capture, false);
+						 slot, recheck, firing.capture, false);
 	firing_end(&firing);
 }
 

@@ -6,7 +6,8 @@
  *
  * Entries go straight into the indexes, as the server's own toaster has it:
  * setting the executor up costs more than the rest of the write.  It is left
- * to the executor only where somebody has added an index of another kind.
+ * to the executor only where somebody has added an index of another kind, or a
+ * constraint that may be deferred.
  * Which indexes there are is asked at each call, so that CREATE INDEX and
  * REINDEX CONCURRENTLY are safe.  AFTER ROW triggers fire.
  *
@@ -81,7 +82,7 @@ open_index(IdemIndex *index)
 	index->partial = !heap_attisnull(index->rel->rd_indextuple,
 									 Anum_pg_index_indpred, NULL);
 	index->direct = index->rel->rd_rel->relam == BTREE_AM_OID &&
-		!form->indisexclusion;
+		!form->indisexclusion && form->indimmediate;
 	for (int i = 0; i < form->indnatts; i++)
 	{
 		/* zero stands for an expression */
@@ -132,10 +133,12 @@ insert_entry(IdemWriter *writer, Relation index, bool is_update)
 						UNIQUE_CHECK_NO, is_update, NULL);
 }
 
-static void
+static List *
 insert_by_executor(IdemWriter *writer, bool is_update,
 				   IdemUpdateIndexes which)
 {
+	List	   *recheck;
+
 	if (writer->rri == NULL)
 	{
 		MemoryContext caller = MemoryContextSwitchTo(writer->context);
@@ -146,24 +149,26 @@ insert_by_executor(IdemWriter *writer, bool is_update,
 		writer->estate = CreateExecutorState();
 		MemoryContextSwitchTo(caller);
 	}
-	compat_insert_index_tuples(writer->rri, writer->slot, writer->estate,
-							   is_update, which);
+	recheck = compat_insert_index_tuples(writer->rri, writer->slot,
+										 writer->estate, is_update, which);
 	ResetPerTupleExprContext(writer->estate);
+	return recheck;
 }
 
-static void
+/*
+ * Returns the deferrable indexes whose constraint has to be asked again.
+ */
+static List *
 insert_entries(IdemWriter *writer, bool is_update, IdemUpdateIndexes which)
 {
 	if (!open_indexes(writer))
-	{
-		insert_by_executor(writer, is_update, which);
-		return;
-	}
+		return insert_by_executor(writer, is_update, which);
 	for (int i = 0; i < writer->nindexes; i++)
 	{
 		if (!writer->indexes[i].skip)
 			insert_entry(writer, writer->indexes[i].rel, is_update);
 	}
+	return NIL;
 }
 
 /*
@@ -172,21 +177,25 @@ insert_entries(IdemWriter *writer, bool is_update, IdemUpdateIndexes which)
 void
 writer_insert(IdemWriter *writer)
 {
+	List	   *recheck;
+
 	writer->written = false;
 	ExecStoreVirtualTuple(writer->slot);
 	simple_table_tuple_insert(writer->rel, writer->slot);
-	insert_entries(writer, false, IDEM_UPDATE_NONE);
+	recheck = insert_entries(writer, false, IDEM_UPDATE_NONE);
 	writer->written = true;
-	triggers_after_insert(writer->rel, writer->slot);
+	triggers_after_insert(writer->rel, writer->slot, recheck);
 }
 
 static void
 finish_update(IdemWriter *writer, ItemPointer old, IdemUpdateIndexes which)
 {
+	List	   *recheck = NIL;
+
 	if (which != IDEM_UPDATE_NONE)
-		insert_entries(writer, true, which);
+		recheck = insert_entries(writer, true, which);
 	writer->written = true;
-	triggers_after_update(writer->rel, old, writer->slot);
+	triggers_after_update(writer->rel, old, writer->slot, recheck);
 }
 
 /*

@@ -31,7 +31,7 @@ MUTANTS = {
          "		pfree(MemoryContextAlloc(context, 8));\n"
          "		RollbackAndReleaseCurrentSubTransaction();")]),
     "every error of a write is taken for a stranger's": ("top", "complete, leased, by token", [
-        ("record.c", "if (geterrcode() != ERRCODE_UNIQUE_VIOLATION ||", "if (false ||")]),
+        ("record.c", "written || !is_own_violation())", "written)")]),
     "memory is asked for while a transaction aborts": ("savepoint", "hold, by token", [
         ("pending.c", "	while (nnotes > 0 && notes", "	pfree(palloc(8));\n"
          "	while (nnotes > 0 && notes")]),
