@@ -23,16 +23,19 @@
 #include "utils/uuid.h"
 
 /*
- * Adds a text to a digest: in UTF-8, so that every encoding gives the same,
- * and with its length before it, unless it is the last.
+ * Adds a text to a digest: in UTF-8, so that every encoding gives the same
+ * (SQL_ASCII has bytes and no characters: they stay as they are), and with its
+ * length before it, unless it is the last.
  */
 static void
 digest_text(text *value, bool last)
 {
 	int			len = VARSIZE_ANY_EXHDR(value);
-	char	   *bytes = pg_server_to_any(VARDATA_ANY(value), len, PG_UTF8);
+	char	   *bytes = VARDATA_ANY(value);
 	uint32		length;
 
+	if (GetDatabaseEncoding() != PG_SQL_ASCII)
+		bytes = pg_server_to_any(bytes, len, PG_UTF8);
 	if (bytes != VARDATA_ANY(value))
 		len = strlen(bytes);
 	length = pg_hton32((uint32) len);

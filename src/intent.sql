@@ -118,7 +118,7 @@ COMMENT ON FUNCTION idem_operation_id(text, text, text, text) IS
 'The operation id of an intent, derived from its address and name alone.
 Arguments: tenant, operation, key, name.
 Returns: a UUID (version 8).
-Errors: none. Tables: none.';
+Errors: 22P05 a character that UTF-8 does not have. Tables: none.';
 
 CREATE FUNCTION idem_intend(
 	ticket idem_ticket,
@@ -134,4 +134,4 @@ COMMENT ON FUNCTION idem_intend(idem_ticket, text, text, jsonb, boolean, interva
 'Notes that another system is about to be called. The call may be made only after this transaction has committed, with operation_id as idempotency key. Called again, it returns what became of it. With an atomic claim it is a transactional outbox. With send it notifies the channel of the operation''s policy, if that names one; such a transaction cannot be prepared.
 Arguments: ticket, from the claim. name: 1 to 128 characters, unique within the command; under a policy with steps one of them, and for a leased command in their order. target: the system, 1 to 128 characters. request: what is sent. send: true for the relay (idem_dispatch), false when the owner sends it (idem_send). resend_safe_for: how long the target remembers operation ids, more than zero: so long what is unknown may be sent again; NULL: never without a verdict.
 Returns: the intent.
-Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale ticket, ID003 the command has ended, ID004 other target or request, or order, ID503. Tables: reads idem_record, idem_policy, idem_policy_steps, idem_step; writes idem_intent.';
+Errors: 22004, 22023, 22P05 in the address or name a character that UTF-8 does not have, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale ticket, ID003 the command has ended, ID004 other target or request, or order, ID503. Tables: reads idem_record, idem_policy, idem_policy_steps, idem_step; writes idem_intent.';

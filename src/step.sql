@@ -39,7 +39,7 @@ COMMENT ON FUNCTION idem_step(idem_ticket, text, jsonb) IS
 'Asks whether a step of a leased command is done, in this attempt or an earlier one.
 Arguments: ticket, from the claim. step: its name, 1 to 128 characters; under a policy with steps one of them, with all before it done: steps noted, intents confirmed. input: what it works on.
 Returns: done, and the stored result, which may be NULL.
-Errors: 22004, 22023, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale ticket, ID003 atomic claim, ID004 other input or order, ID503. Tables: reads idem_record, idem_step, idem_intent, idem_policy, idem_policy_steps.';
+Errors: 22004, 22023, 22P05 as idem_intend, 25006, 42501 tenant not allowed, 53200, 55P03, 57014, 40P01, ID002 stale ticket, ID003 atomic claim, ID004 other input or order, ID503. Tables: reads idem_record, idem_step, idem_intent, idem_policy, idem_policy_steps.';
 
 CREATE FUNCTION idem_step_done(
 	ticket idem_ticket,

@@ -132,9 +132,17 @@ unlike(PostgreSQL::Test::Utils::slurp_file($node->logfile, $logged), qr/verdict/
 	'a repetition is no contradiction');
 
 # An operation id is the same in every encoding, since other systems know it.
-$node->safe_psql('postgres', q{CREATE DATABASE latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'});
-$node->safe_psql('latin1', 'CREATE EXTENSION idempotency');
-my $id = q{SET client_encoding = 'UTF8'; SELECT idem_operation_id('Zoë', 'café', 'ß', 'ñ')};
-is($node->safe_psql('latin1', $id), $node->safe_psql('postgres', $id), 'the same id in LATIN1 and UTF8');
+for my $encoding ('LATIN1', 'SQL_ASCII')
+{
+	$node->safe_psql('postgres', qq{CREATE DATABASE "$encoding" TEMPLATE template0 ENCODING '$encoding' LOCALE 'C'});
+	$node->safe_psql($encoding, 'CREATE EXTENSION idempotency');
+	my $id = q{SET client_encoding = 'UTF8'; SELECT idem_operation_id('Zoë', 'café', 'ß', 'ñ')};
+	is($node->safe_psql($encoding, $id), $node->safe_psql('postgres', $id), "the same id in $encoding and UTF8");
+}
+# SQL_ASCII takes any bytes.
+is($node->safe_psql('SQL_ASCII', q{
+		SELECT (idem_intend(idem_claim('t', 'o', convert_from(key, 'SQL_ASCII'), lease => '1 hour'), 'pay', 'bank')).state
+		FROM unnest(ARRAY['\xe9', '\xe8']::bytea[]) AS key}),
+	"pending\npending", 'and bytes that are no UTF-8 have one of their own');
 
 done_testing();
