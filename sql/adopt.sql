@@ -164,3 +164,15 @@ SELECT idem_adopt();
 SELECT count(*) AS origins FROM idem_origin;
 ROLLBACK;
 SELECT * FROM pg_temp.calls;
+
+-- Who adopts within the transaction of an atomic claim has lost it: its command
+-- is unknown now.
+SELECT outcome FROM idem_claim('t', 'adopt', 'own', '1', lease => '1 us');
+BEGIN;
+SELECT idem_claim('t', 'adopt', 'own', '1') AS ticket \gset
+SELECT idem_adopt(physical => true);
+CALL pg_temp.refused(format('SELECT idem_complete(%L::idem_ticket, ''1'')', :'ticket'));
+SELECT state FROM idem_record WHERE operation = 'adopt' AND key = 'own';
+SELECT from_state, to_state FROM idem_event WHERE operation = 'adopt' AND key = 'own';
+ROLLBACK;
+SELECT idem_complete(idem_claim('t', 'adopt', 'own', '1'));

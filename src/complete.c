@@ -125,8 +125,10 @@ write_pending(IdemTable *table, const IdemAddress *address,
 		record->policy_version = claim->policy_version;
 		record->fingerprint = text_or_null(keep(claim->fingerprint));
 	}
-	else if (!record_probe(table, address, record))
-		elog(ERROR, "record of a pending claim is gone");
+	else if (!record_probe(table, address, record) ||
+			 state_next(record->state, ACTION_CLAIM) == STATE_NONE)
+		/* by an idem_adopt() of this transaction */
+		refuse_stale(address, "ticket is not valid any more");
 	else
 		from = record->state;
 	record->attempt = claim->attempt;
