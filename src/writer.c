@@ -9,7 +9,8 @@
  * to the executor only where somebody has added an index of another kind, or a
  * constraint that may be deferred.
  * Which indexes there are is asked at each call, so that CREATE INDEX and
- * REINDEX CONCURRENTLY are safe.  AFTER ROW triggers fire.
+ * REINDEX CONCURRENTLY are safe.  AFTER ROW triggers fire.  A change that a
+ * publication could not tell its subscribers is refused, as by the executor.
  *
  *-------------------------------------------------------------------------
  */
@@ -206,6 +207,7 @@ writer_update(IdemWriter *writer, ItemPointerData tid)
 {
 	IdemUpdateIndexes which = IDEM_UPDATE_NONE;
 
+	CheckCmdReplicaIdentity(writer->rel, CMD_UPDATE);
 	writer->written = false;
 	ExecStoreVirtualTuple(writer->slot);
 	/* the row may come from an earlier call within the same command */
@@ -228,6 +230,7 @@ writer_try_update(IdemWriter *writer, ItemPointerData tid)
 	LockTupleMode mode;
 	TM_Result	result;
 
+	CheckCmdReplicaIdentity(writer->rel, CMD_UPDATE);
 	writer->written = false;
 	ExecStoreVirtualTuple(writer->slot);
 	result = compat_tuple_update(writer->rel, &tid, writer->slot,
@@ -247,6 +250,7 @@ writer_try_update(IdemWriter *writer, ItemPointerData tid)
 void
 writer_delete(Relation rel, ItemPointerData tid, Snapshot snapshot)
 {
+	CheckCmdReplicaIdentity(rel, CMD_DELETE);
 	simple_table_tuple_delete(rel, &tid, snapshot);
 	triggers_after_delete(rel, &tid);
 }
