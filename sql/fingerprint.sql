@@ -95,3 +95,13 @@ SELECT written, idem_fingerprint(to_jsonb(n)) = idem_fingerprint(written::jsonb)
 FROM (VALUES ('12340000', 12345678.00000000 - 5678), ('0', 0.5 - 0.5000), ('-0.0001', -0.00010000 * 1),
 			 ('33333333333300000000', trunc(1e20 / 3, -8)), ('1e4', 10000::numeric(12, 4)),
 			 ('20000', 9999.5 + 10000.5), ('1e-8', 1 / 1e8)) AS v (written, n);
+
+-- A large request does not keep a cancel waiting.
+CREATE TEMP TABLE large AS SELECT jsonb_agg(n) AS request FROM generate_series(1, 1000000) AS n;
+SELECT clock_timestamp() AS begun \gset
+SELECT length(idem_fingerprint(request)) FROM large;
+SELECT clock_timestamp() - :'begun' AS took, clock_timestamp() AS begun \gset
+SET statement_timeout = '20 ms';
+SELECT length(idem_fingerprint(request)) FROM large;
+RESET statement_timeout;
+SELECT clock_timestamp() - :'begun' < interval :'took' / 2 AS at_once;

@@ -20,6 +20,7 @@
 
 #include "idempotency.h"
 #include "libpq/pqformat.h"
+#include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -172,6 +173,7 @@ put_container(Encoder *encoder, JsonbContainer *root,
 	{
 		bool		skipped = skip;
 
+		CHECK_FOR_INTERRUPTS();
 		skip = false;
 		switch (token)
 		{
