@@ -20,6 +20,7 @@
 #include "catalog/pg_type.h"
 #include "intent.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -27,8 +28,8 @@
 #include "utils/syscache.h"
 
 static IdemCatalog catalog;
-static Oid	ticket_columns_of;	/* the relations of the composite types */
-static Oid	response_columns_of;
+static Oid	ticket_relation;	/* the relations of the composite types */
+static Oid	response_relation;
 static bool catalog_valid = false;
 
 static void
@@ -38,7 +39,7 @@ forget_catalog(Datum arg, Oid relid)
 		relid == catalog.policy || relid == catalog.event ||
 		relid == catalog.intent || relid == catalog.step ||
 		relid == catalog.origin || relid == catalog.policy_steps ||
-		relid == ticket_columns_of || relid == response_columns_of)
+		relid == ticket_relation || relid == response_relation)
 		catalog_valid = false;
 }
 
@@ -75,15 +76,26 @@ own_type(const char *name, Oid schema)
 						   CStringGetDatum(name), ObjectIdGetDatum(schema));
 }
 
+static void
+refuse(const char *detail, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("extension \"idempotency\" does not match its library"),
+			 errdetail("%s", detail),
+			 errhint("%s", hint)));
+}
+
 /*
  * The library and the script that made the objects come from the same package
  * but are changed at different moments: by the package manager, by ALTER
  * EXTENSION UPDATE, and by a reconnect where a session has loaded an older
  * library.  Rows are read and written by column number, so a table with other
- * columns than expected must not be touched.
+ * columns than expected must not be touched; nor one of whose columns somebody
+ * has changed the type.
  */
 static void
-require_columns(const char *name, Oid relid, int expected)
+require_columns(const char *name, Oid relid, int expected, const Oid *types)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
 	int			columns = 0;
@@ -94,14 +106,35 @@ require_columns(const char *name, Oid relid, int expected)
 		ReleaseSysCache(tuple);
 	}
 	if (columns != expected)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("extension \"idempotency\" does not match its library"),
-				 errdetail("%s has %d columns, the library knows %d.", name,
-						   columns, expected),
-				 columns < expected ?
-				 errhint("Run ALTER EXTENSION idempotency UPDATE.") :
-				 errhint("Install the library of that version, and reconnect.")));
+		refuse(psprintf("%s has %d columns, the library knows %d.", name,
+						columns, expected),
+			   columns < expected ?
+			   "Run ALTER EXTENSION idempotency UPDATE." :
+			   "Install the library of that version, and reconnect.");
+	for (int i = 0; i < expected; i++)
+	{
+		if (get_atttype(relid, i + 1) != types[i])
+			refuse(psprintf("Column %d of %s is not of type %s.", i + 1, name,
+							format_type_be(types[i])),
+				   "Undo what was done to the column.");
+	}
+}
+
+static void
+require_all_columns(const IdemCatalog *found)
+{
+	require_columns("idem_record", found->record, record_columns,
+					record_types);
+	require_columns("idem_policy", found->policy, policy_columns,
+					policy_types);
+	require_columns("idem_event", found->event, event_columns, event_types);
+	require_columns("idem_step", found->step, step_columns, step_types);
+	require_columns("idem_intent", found->intent, INTENT_COLUMNS,
+					intent_types);
+	require_columns("idem_ticket", ticket_relation, ticket_columns,
+					ticket_types);
+	require_columns("idem_response", response_relation, response_columns,
+					response_types);
 }
 
 const IdemCatalog *
@@ -139,15 +172,9 @@ catalog_get(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"idempotency\" is not installed in this database"),
 				 errhint("Run CREATE EXTENSION idempotency.")));
-	require_columns("idem_record", found.record, record_columns);
-	require_columns("idem_policy", found.policy, policy_columns);
-	require_columns("idem_event", found.event, event_columns);
-	require_columns("idem_step", found.step, step_columns);
-	require_columns("idem_intent", found.intent, INTENT_COLUMNS);
-	ticket_columns_of = get_typ_typrelid(found.ticket);
-	require_columns("idem_ticket", ticket_columns_of, ticket_columns);
-	response_columns_of = get_typ_typrelid(found.response);
-	require_columns("idem_response", response_columns_of, response_columns);
+	ticket_relation = get_typ_typrelid(found.ticket);
+	response_relation = get_typ_typrelid(found.response);
+	require_all_columns(&found);
 	catalog = found;
 	catalog_valid = true;
 	return &catalog;

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/table.h"
+#include "catalog/pg_type.h"
 #include "commands/sequence.h"
 #include "compat.h"
 #include "idempotency.h"
@@ -34,6 +35,10 @@ enum
 };
 
 const int	event_columns = EVENT_COLUMNS;
+const Oid	event_types[EVENT_COLUMNS] = {
+	INT8OID, TIMESTAMPTZOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID
+};
 
 static void
 write_row(const IdemAddress *address, TimestampTz at, int32 attempt,

@@ -128,6 +128,7 @@ extern void durability_reset(void);
  * event.c: the trail.
  */
 extern const int event_columns;
+extern const Oid event_types[];
 
 extern void event_write(const IdemAddress *address, int32 attempt,
 						IdemState from, IdemState to, text *reason);
@@ -164,7 +165,9 @@ typedef struct IdemTicket
 } IdemTicket;
 
 extern const int ticket_columns;
+extern const Oid ticket_types[];
 extern const int response_columns;
+extern const Oid response_types[];
 
 extern HeapTuple ticket_form(const IdemAddress *address,
 							 const IdemTicket *ticket);
@@ -195,6 +198,7 @@ typedef struct IdemPolicy
 } IdemPolicy;
 
 extern const int policy_columns;
+extern const Oid policy_types[];
 
 extern void policy_init(void);
 extern void policy_get(text *operation, IdemPolicy *policy);

@@ -57,6 +57,8 @@ typedef struct IdemIntent
 /* intent_row.c: an intent as the columns of idem_intent */
 #define INTENT_COLUMNS			25
 
+extern const Oid intent_types[];
+
 extern void intent_from_row(IdemIntent *intent, TupleTableSlot *slot);
 extern void intent_to_row(const IdemIntent *intent, Datum *values,
 						  bool *isnull);
@@ -98,6 +100,7 @@ extern void intend_notify(const IdemIntent *intent);
 
 /* step.c: what may be noted now */
 extern const int step_columns;
+extern const Oid step_types[];
 
 extern void step_check_turn(const IdemAddress *address, int64 token,
 							const IdemRecord *record, text *name);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "access/tableam.h"
+#include "catalog/pg_type.h"
 #include "intent.h"
 #include "row.h"
 #include "utils/builtins.h"
@@ -44,6 +45,13 @@ enum
 };
 
 StaticAssertDecl(COL_PAST_TOKEN + 1 == INTENT_COLUMNS, "columns of idem_intent");
+
+const Oid	intent_types[INTENT_COLUMNS] = {
+	UUIDOID, TIMESTAMPTZOID, XID8OID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+	TIMESTAMPTZOID, TIMESTAMPTZOID, INT8OID, INT4OID, BOOLOID, TEXTOID,
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, INTERVALOID, JSONBOID,
+	TEXTOID, TEXTOID, JSONOID, JSONBOID, BOOLOID, TIMESTAMPTZOID, INT8OID
+};
 
 static const char *const state_names[] = {
 	[INTENT_PENDING] = "pending",

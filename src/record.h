@@ -117,6 +117,7 @@ typedef struct IdemTable
 } IdemTable;
 
 extern const int record_columns;
+extern const Oid record_types[];
 
 extern bool record_has_expired(const IdemRecord *record, TimestampTz now);
 extern void record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot);

@@ -10,6 +10,7 @@
 
 #include "access/htup_details.h"
 #include "access/xact.h"
+#include "catalog/pg_type.h"
 #include "commands/trigger.h"
 #include "idempotency.h"
 #include "record_row.h"
@@ -51,6 +52,12 @@ enum
 };
 
 const int	record_columns = RECORD_COLUMNS;
+const Oid	record_types[RECORD_COLUMNS] = {
+	TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+	INT8OID, INT4OID, INT4OID, INT4OID, TEXTOID, TEXTOID, TEXTOID,
+	TEXTOID, BYTEAOID, TEXTOID, JSONOID, JSONBOID, BYTEAOID, INTERVALOID,
+	JSONBOID, TEXTOID, TEXTOID, BOOLOID, TIMESTAMPTZOID, TEXTOID, BOOLOID
+};
 
 NullableDatum
 null_datum(void)

@@ -45,6 +45,10 @@ enum
 };
 
 const int	step_columns = STEP_COLUMNS;
+const Oid	step_types[STEP_COLUMNS] = {
+	TIMESTAMPTZOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, TEXTOID, BYTEAOID,
+	JSONOID
+};
 
 /* column of idem_policy_steps, from one */
 #define ATTR_STEPS 3

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "idempotency.h"
 #include "utils/builtins.h"
@@ -43,6 +44,12 @@ enum
 };
 
 const int	ticket_columns = TICKET_COLUMNS;
+const Oid	ticket_types[TICKET_COLUMNS] = {
+	TEXTOID, TEXTOID, TEXTOID, TEXTOID, INT8OID, INT4OID, TEXTOID,
+	TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID,
+	INTERVALOID, INT4OID, TEXTOID, JSONOID, JSONBOID, BYTEAOID, JSONBOID,
+	TEXTOID, TEXTOID, TEXTOID
+};
 
 /* columns of idem_response, from zero */
 enum
@@ -57,6 +64,9 @@ enum
 };
 
 const int	response_columns = RESPONSE_COLUMNS;
+const Oid	response_types[RESPONSE_COLUMNS] = {
+	JSONOID, INT4OID, TEXTOID, JSONBOID, BYTEAOID, TEXTOID
+};
 
 /* The row being made. */
 typedef struct Row

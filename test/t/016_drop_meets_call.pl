@@ -2,7 +2,7 @@
 # when it asks for a table says what is the matter, or goes on with what is there
 # afterwards: "could not open relation with OID" helps nobody.  (Where a table's
 # row type is returned, or a SQL body names it, the server itself says just that.)
-# Nor does it touch a table with more columns than the library knows, as an upgrade
+# Nor does it touch a table with other columns than the library knows, as an upgrade
 # adds them: the row would have anything in them.
 use strict;
 use warnings;
@@ -99,6 +99,16 @@ for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_policy', sort keys %meets),
 	fresh();
 	$node->safe_psql('postgres', "ALTER $change more text");
 	is(sqlstate($caller, $_), '55000', "ALTER $change: $_")
+	  for $meets{idem_record}, $meets{idem_step};
+}
+
+# Nor is a column touched that is of another type now, or gone.
+for my $change ('idem_record ALTER COLUMN code TYPE text', 'idem_record DROP COLUMN ttl CASCADE',
+	'idem_step ALTER COLUMN result TYPE jsonb', 'idem_intent ALTER COLUMN response TYPE jsonb')
+{
+	fresh();
+	$node->safe_psql('postgres', "ALTER TABLE $change");
+	is(sqlstate($caller, $_), '55000', "$change: $_")
 	  for $meets{idem_record}, $meets{idem_step};
 }
 
