@@ -328,9 +328,6 @@ check_row(TupleDesc desc, HeapTuple tuple)
 	bool		isnull[POLICY_COLUMNS];
 	IdemPolicy	policy;
 
-	if (desc->natts != POLICY_COLUMNS)
-		elog(ERROR, "table idem_policy has %d columns instead of %d",
-			 desc->natts, POLICY_COLUMNS);
 	heap_deform_tuple(tuple, desc, values, isnull);
 	address_check_text("operation", isnull[COL_OPERATION] ? NULL :
 					   DatumGetTextPP(values[COL_OPERATION]),

@@ -333,9 +333,6 @@ check_update(TupleDesc desc, HeapTuple old_tuple, HeapTuple new_tuple)
 	IdemRecord	old;
 	IdemRecord	new;
 
-	if (desc->natts != RECORD_COLUMNS)
-		elog(ERROR, "table idem_record has %d columns instead of %d",
-			 desc->natts, RECORD_COLUMNS);
 	heap_deform_tuple(old_tuple, desc, old_values, old_isnull);
 	heap_deform_tuple(new_tuple, desc, new_values, new_isnull);
 	if (new_isnull[COL_STATE] || new_isnull[COL_ATTEMPT] ||

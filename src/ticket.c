@@ -136,17 +136,26 @@ set_contents(Row *row, const IdemTicket *ticket)
 	}
 }
 
+/*
+ * The columns of a type of ours; refuses others than the library knows.  Asked
+ * in this order, since news may come with each.
+ */
+static TupleDesc
+open_type(Oid type, int32 typmod)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc(type, typmod);
+
+	catalog_get();
+	return desc;
+}
+
 HeapTuple
 ticket_form(const IdemAddress *address, const IdemTicket *ticket)
 {
-	TupleDesc	desc = lookup_rowtype_tupdesc(catalog_get()->ticket, -1);
+	TupleDesc	desc = open_type(catalog_get()->ticket, -1);
 	HeapTuple	tuple;
 	Row			row;
 
-	/* an older type has fewer: columns are added at the end */
-	if (desc->natts > TICKET_COLUMNS)
-		elog(ERROR, "type idem_ticket has %d columns, expected at most %d",
-			 desc->natts, TICKET_COLUMNS);
 	memset(row.isnull, true, sizeof(row.isnull));
 	set_value(&row, COL_OUTCOME,
 			  CStringGetTextDatum(outcome_name(ticket->outcome)));
@@ -172,35 +181,19 @@ ticket_datum(const IdemAddress *address, const IdemTicket *ticket)
 }
 
 /*
- * Takes apart a row that came back.
+ * Takes apart a row that came back.  It may have been made when its type had
+ * fewer columns: the others are NULL.
  */
 static void
-deform(HeapTupleHeader header, int min_columns, int max_columns,
-	   Datum *values, bool *isnull)
+deform(HeapTupleHeader header, Datum *values, bool *isnull)
 {
 	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(header),
 	.t_data = header};
-	TupleDesc	desc;
+	TupleDesc	desc = open_type(HeapTupleHeaderGetTypeId(header),
+								 HeapTupleHeaderGetTypMod(header));
 
-	/* refuses a type with other columns */
-	catalog_get();
-	desc = lookup_rowtype_tupdesc(HeapTupleHeaderGetTypeId(header),
-								  HeapTupleHeaderGetTypMod(header));
-	if (desc->natts < min_columns || desc->natts > max_columns)
-		elog(ERROR, "row has %d columns instead of %d to %d", desc->natts,
-			 min_columns, max_columns);
 	heap_deform_tuple(&tuple, desc, values, isnull);
 	ReleaseTupleDesc(desc);
-}
-
-/*
- * A ticket may be of an older type with fewer columns.
- */
-static void
-deform_ticket(HeapTupleHeader header, Row *row)
-{
-	memset(row->isnull, true, sizeof(row->isnull));
-	deform(header, COL_TOKEN + 1, TICKET_COLUMNS, row->values, row->isnull);
 }
 
 static text *
@@ -217,7 +210,7 @@ ticket_read(HeapTupleHeader header, IdemAddress *address, int64 *token)
 {
 	Row			row;
 
-	deform_ticket(header, &row);
+	deform(header, row.values, row.isnull);
 	*token = row.isnull[COL_TOKEN] ? 0 : DatumGetInt64(row.values[COL_TOKEN]);
 	address_set(address, get_text(&row, COL_TENANT),
 				get_text(&row, COL_OPERATION), get_text(&row, COL_KEY));
@@ -230,7 +223,7 @@ ticket_read_outcome(HeapTupleHeader header)
 	text	   *name;
 	Row			row;
 
-	deform_ticket(header, &row);
+	deform(header, row.values, row.isnull);
 	name = get_text(&row, COL_OUTCOME);
 	if (name != NULL)
 		outcome = outcome_from_name(VARDATA_ANY(name),
@@ -254,7 +247,7 @@ ticket_read_duplicate_of(HeapTupleHeader header)
 {
 	Row			row;
 
-	deform_ticket(header, &row);
+	deform(header, row.values, row.isnull);
 	return get_text(&row, COL_DUPLICATE_OF);
 }
 
@@ -276,7 +269,7 @@ response_read(HeapTupleHeader row, IdemResult *result)
 	Datum		values[RESPONSE_COLUMNS];
 	bool		isnull[RESPONSE_COLUMNS];
 
-	deform(row, RESPONSE_COLUMNS, RESPONSE_COLUMNS, values, isnull);
+	deform(row, values, isnull);
 	result->response = get_nullable(values, isnull, RESPONSE_RESPONSE);
 	result->code = get_nullable(values, isnull, RESPONSE_CODE);
 	result->resource = get_nullable(values, isnull, RESPONSE_RESOURCE);
