@@ -31,10 +31,14 @@ static IdemCatalog catalog;
 static Oid	ticket_relation;	/* the relations of the composite types */
 static Oid	response_relation;
 static bool catalog_valid = false;
+static bool news = false;		/* of any relation, since it was set to false */
+
+#define MAX_READS	10
 
 static void
 forget_catalog(Datum arg, Oid relid)
 {
+	news = true;
 	if (relid == InvalidOid || relid == catalog.record ||
 		relid == catalog.policy || relid == catalog.event ||
 		relid == catalog.intent || relid == catalog.step ||
@@ -137,35 +141,53 @@ require_all_columns(const IdemCatalog *found)
 					response_types);
 }
 
+static void
+read_catalog(IdemCatalog *found)
+{
+	Oid			schema = extension_schema();
+
+	found->record = get_relname_relid("idem_record", schema);
+	found->record_open = get_relname_relid("idem_record_open", schema);
+	found->record_guard = get_relname_relid("idem_record_guard", schema);
+	found->record_expiring = get_relname_relid("idem_record_expiring", schema);
+	found->record_tombstone = get_relname_relid("idem_record_tombstone",
+											   schema);
+	found->policy = get_relname_relid("idem_policy", schema);
+	found->event = get_relname_relid("idem_event", schema);
+	found->event_address = get_relname_relid("idem_event_address", schema);
+	found->step = get_relname_relid("idem_step", schema);
+	found->intent = get_relname_relid("idem_intent", schema);
+	found->intent_address = get_relname_relid("idem_intent_address", schema);
+	found->intent_due = get_relname_relid("idem_intent_due", schema);
+	found->intent_open = get_relname_relid("idem_intent_open", schema);
+	found->intent_resend = get_relname_relid("idem_intent_resend", schema);
+	found->origin = get_relname_relid("idem_origin", schema);
+	found->policy_steps = get_relname_relid("idem_policy_steps", schema);
+	found->ticket = own_type("idem_ticket", schema);
+	found->response = own_type("idem_response", schema);
+}
+
+/*
+ * News that comes while the catalogue is read would be lost: what was read
+ * before may be old already.  Then it is read again, but not for ever, since
+ * with debug_discard_caches there is always news; nor is it remembered.  Who
+ * holds the lock of a table may rely on what is read of its indexes all the
+ * same: none goes before he lets go of the lock.
+ */
 const IdemCatalog *
 catalog_get(void)
 {
 	IdemCatalog found;
-	Oid			schema;
+	int			reads = 0;
 
 	if (catalog_valid)
 		return &catalog;
 
-	schema = extension_schema();
-	found.record = get_relname_relid("idem_record", schema);
-	found.record_open = get_relname_relid("idem_record_open", schema);
-	found.record_guard = get_relname_relid("idem_record_guard", schema);
-	found.record_expiring = get_relname_relid("idem_record_expiring", schema);
-	found.record_tombstone = get_relname_relid("idem_record_tombstone",
-											   schema);
-	found.policy = get_relname_relid("idem_policy", schema);
-	found.event = get_relname_relid("idem_event", schema);
-	found.event_address = get_relname_relid("idem_event_address", schema);
-	found.step = get_relname_relid("idem_step", schema);
-	found.intent = get_relname_relid("idem_intent", schema);
-	found.intent_address = get_relname_relid("idem_intent_address", schema);
-	found.intent_due = get_relname_relid("idem_intent_due", schema);
-	found.intent_open = get_relname_relid("idem_intent_open", schema);
-	found.intent_resend = get_relname_relid("idem_intent_resend", schema);
-	found.origin = get_relname_relid("idem_origin", schema);
-	found.policy_steps = get_relname_relid("idem_policy_steps", schema);
-	found.ticket = own_type("idem_ticket", schema);
-	found.response = own_type("idem_response", schema);
+	do
+	{
+		news = false;
+		read_catalog(&found);
+	} while (news && ++reads < MAX_READS);
 	if (!OidIsValid(found.record) || !OidIsValid(found.policy) ||
 		!OidIsValid(found.ticket) || !OidIsValid(found.response))
 		ereport(ERROR,
@@ -176,7 +198,7 @@ catalog_get(void)
 	response_relation = get_typ_typrelid(found.response);
 	require_all_columns(&found);
 	catalog = found;
-	catalog_valid = true;
+	catalog_valid = !news;
 	return &catalog;
 }
 

@@ -10,6 +10,7 @@ use warnings;
 use Idem;
 use IdemTest;
 use Test::More;
+use Time::HiRes qw(time usleep);
 
 my $node = Idem::new_node('drop_meets_call');
 $node->safe_psql('postgres', 'CREATE EXTENSION idempotency');
@@ -64,6 +65,40 @@ is(meet(q{
 			CREATE INDEX idem_event_address ON idem_event (tenant, operation, key)},
 		"SELECT purged FROM idem_sweep(1);\n$say"),
 	1, 'a purge meets another index');
+
+# An index that is made anew while a session reads where the tables are, for the
+# first time: it is stopped on its way, here or there.  (Not for long: it may have
+# a lock of the server's.)
+my ($before, @refused) = (0);
+for (1 .. 60)
+{
+	my $new = session($node);
+	my $pid = $new->query_safe(q{LOAD 'idempotency'; SELECT pg_backend_pid()});
+
+	my $told = start_query($new,
+		"BEGIN;\nSELECT outcome FROM idem_claim('t', 'o', 'g', guard => 'g');\n$say");
+	usleep(rand 1500);
+	kill 'STOP', $pid;
+	my $changed = start_query($changer, q{
+		BEGIN;
+		ALTER INDEX idem_record_guard RENAME TO before;
+		CREATE UNIQUE INDEX idem_record_guard ON idem_record (tenant, operation, guard)
+		WHERE guard IS NOT NULL
+			AND (state IN ('processing', 'unknown', 'succeeded') OR state = 'released' AND once_more);
+		DROP INDEX before;
+		COMMIT;
+		SELECT extract(epoch FROM clock_timestamp())});
+	usleep(30_000);
+	my $resumed = time;
+	kill 'CONT', $pid;
+	$told .= answer($new);
+	push @refused, $told if $told !~ /execute$/;
+	$new->quit;
+	$changed .= answer($changer);
+	$before++ if $changed =~ /([0-9.]+)$/ && $1 < $resumed;
+}
+cmp_ok($before, '>', 10, 'some are stopped before they have a lock');
+is("@refused", '', 'and find the new index');
 
 # A column that comes while a call waits for the table.
 my $ticket = q{jsonb_populate_record(NULL::idem_ticket, to_jsonb(r))};
