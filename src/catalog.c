@@ -151,7 +151,7 @@ read_catalog(IdemCatalog *found)
 	found->record_guard = get_relname_relid("idem_record_guard", schema);
 	found->record_expiring = get_relname_relid("idem_record_expiring", schema);
 	found->record_tombstone = get_relname_relid("idem_record_tombstone",
-											   schema);
+												schema);
 	found->policy = get_relname_relid("idem_policy", schema);
 	found->event = get_relname_relid("idem_event", schema);
 	found->event_address = get_relname_relid("idem_event_address", schema);
