@@ -16,10 +16,12 @@ GONE = ("57P01", "57P02", "57P03")      # the server ends the session
 
 
 def code_of(error):
-    """The SQLSTATE; for a call that meets a DROP of what it names the server has none."""
+    """The SQLSTATE; the server has none where a call meets a DROP, nor for what libc tells it."""
     message = error.diag.message_primary or ""
     if message.startswith(("cache lookup failed for ", "could not open relation with OID")):
         return "meets DROP"
+    if message.endswith("Cannot allocate memory"):
+        return "53200"
     return error.sqlstate
 
 
