@@ -213,6 +213,8 @@ class Owner(Session):
         with self.transaction(self.level(), STALE):
             self.call("hold", "SELECT idem_hold('t', %s, %s, %s::bigint)",
                       (mine["op"], mine["key"], mine["token"]), self.facts(mine))
+            if self.rng.random() < 0.5:         # so long that others may want the command
+                time.sleep(0.03)
             self.effect(mine, "work")
             if self.rng.random() < 0.3:
                 time.sleep(0.03)
