@@ -196,6 +196,12 @@ deform(HeapTupleHeader header, Datum *values, bool *isnull)
 	ReleaseTupleDesc(desc);
 }
 
+static void
+deform_ticket(HeapTupleHeader header, Row *row)
+{
+	deform(header, row->values, row->isnull);
+}
+
 static text *
 get_text(const Row *row, int column)
 {
@@ -210,7 +216,7 @@ ticket_read(HeapTupleHeader header, IdemAddress *address, int64 *token)
 {
 	Row			row;
 
-	deform(header, row.values, row.isnull);
+	deform_ticket(header, &row);
 	*token = row.isnull[COL_TOKEN] ? 0 : DatumGetInt64(row.values[COL_TOKEN]);
 	address_set(address, get_text(&row, COL_TENANT),
 				get_text(&row, COL_OPERATION), get_text(&row, COL_KEY));
@@ -223,7 +229,7 @@ ticket_read_outcome(HeapTupleHeader header)
 	text	   *name;
 	Row			row;
 
-	deform(header, row.values, row.isnull);
+	deform_ticket(header, &row);
 	name = get_text(&row, COL_OUTCOME);
 	if (name != NULL)
 		outcome = outcome_from_name(VARDATA_ANY(name),
@@ -247,7 +253,7 @@ ticket_read_duplicate_of(HeapTupleHeader header)
 {
 	Row			row;
 
-	deform(header, row.values, row.isnull);
+	deform_ticket(header, &row);
 	return get_text(&row, COL_DUPLICATE_OF);
 }
 

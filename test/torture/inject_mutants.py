@@ -31,7 +31,8 @@ MUTANTS = {
          "		pfree(MemoryContextAlloc(context, 8));\n"
          "		RollbackAndReleaseCurrentSubTransaction();")]),
     "every error of a write is taken for a stranger's": ("top", "complete, leased, by token", [
-        ("record.c", "written || !is_own_violation())", "written)")]),
+        ("record.c", "written || !is_own_violation())",
+         "written || (false && is_own_violation()))")]),
     "memory is asked for while a transaction aborts": ("savepoint", "hold, by token", [
         ("pending.c", "	while (nnotes > 0 && notes", "	pfree(palloc(8));\n"
          "	while (nnotes > 0 && notes")]),
