@@ -14,6 +14,7 @@
 
 #include "access/table.h"
 #include "access/xlog.h"
+#include "catalog/pg_type.h"
 #include "compat.h"
 #include "executor/tuptable.h"
 #include "idempotency.h"
@@ -23,8 +24,18 @@
 #include "utils/snapmgr.h"
 
 /* columns of idem_origin, from zero */
-#define COL_SYSTEM_IDENTIFIER	0
-#define COL_DATABASE			1
+enum
+{
+	COL_SYSTEM_IDENTIFIER,
+	COL_DATABASE,
+	COL_ADOPTED_AT,
+	ORIGIN_COLUMNS
+};
+
+const int	origin_columns = ORIGIN_COLUMNS;
+const Oid	origin_types[ORIGIN_COLUMNS] = {
+	INT8OID, OIDOID, TIMESTAMPTZOID
+};
 
 static bool
 is_elsewhere(TupleTableSlot *slot)

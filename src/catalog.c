@@ -135,6 +135,10 @@ require_all_columns(const IdemCatalog *found)
 	require_columns("idem_step", found->step, step_columns, step_types);
 	require_columns("idem_intent", found->intent, INTENT_COLUMNS,
 					intent_types);
+	require_columns("idem_origin", found->origin, origin_columns,
+					origin_types);
+	require_columns("idem_policy_steps", found->policy_steps,
+					policy_steps_columns, policy_steps_types);
 	require_columns("idem_ticket", ticket_relation, ticket_columns,
 					ticket_types);
 	require_columns("idem_response", response_relation, response_columns,

@@ -142,6 +142,9 @@ extern void event_write_intent(const IdemAddress *address, int32 attempt,
 /*
  * adopt.c: copies of a database.
  */
+extern const int origin_columns;
+extern const Oid origin_types[];
+
 extern bool adopt_is_copy(void);
 extern void adopt_require(const IdemAddress *address);
 

@@ -101,6 +101,8 @@ extern void intend_notify(const IdemIntent *intent);
 /* step.c: what may be noted now */
 extern const int step_columns;
 extern const Oid step_types[];
+extern const int policy_steps_columns;
+extern const Oid policy_steps_types[];
 
 extern void step_check_turn(const IdemAddress *address, int64 token,
 							const IdemRecord *record, text *name);

@@ -50,8 +50,16 @@ const Oid	step_types[STEP_COLUMNS] = {
 	JSONOID
 };
 
-/* column of idem_policy_steps, from one */
-#define ATTR_STEPS 3
+/* columns of idem_policy_steps, from one */
+enum
+{
+	ATTR_OPERATION = 1,
+	ATTR_VERSION,
+	ATTR_STEPS
+};
+
+const int	policy_steps_columns = ATTR_STEPS;
+const Oid	policy_steps_types[ATTR_STEPS] = {TEXTOID, INT4OID, TEXTARRAYOID};
 
 /* A step that was asked for. */
 typedef struct Step
@@ -128,9 +136,9 @@ legal_steps(const IdemAddress *address, int32 version)
 		return NULL;
 	rel = catalog_open(&catalog_get()->policy_steps, AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
+	ScanKeyInit(&keys[0], ATTR_OPERATION, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->operation));
-	ScanKeyInit(&keys[1], 2, BTEqualStrategyNumber, F_INT4EQ,
+	ScanKeyInit(&keys[1], ATTR_VERSION, BTEqualStrategyNumber, F_INT4EQ,
 				Int32GetDatum(version));
 	scan = systable_beginscan(rel, compat_primary_key(rel), true, snapshot,
 							  2, keys);

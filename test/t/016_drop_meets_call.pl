@@ -128,7 +128,7 @@ for my $table (sort keys %meets)
 }
 
 # A column that was there before the call.
-for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_policy', sort keys %meets),
+for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_origin', 'idem_policy', 'idem_policy_steps', sort keys %meets),
 	map { "TYPE $_ ADD ATTRIBUTE" } 'idem_ticket', 'idem_response')
 {
 	fresh();
@@ -139,7 +139,8 @@ for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_policy', sort keys %meets),
 
 # Nor is a column touched that is of another type now, or gone.
 for my $change ('idem_record ALTER COLUMN code TYPE text', 'idem_record DROP COLUMN ttl CASCADE',
-	'idem_step ALTER COLUMN result TYPE jsonb', 'idem_intent ALTER COLUMN response TYPE jsonb')
+	'idem_step ALTER COLUMN result TYPE jsonb', 'idem_intent ALTER COLUMN response TYPE jsonb',
+	'idem_policy_steps DROP COLUMN steps CASCADE', 'idem_origin ALTER COLUMN adopted_at TYPE text')
 {
 	fresh();
 	$node->safe_psql('postgres', "ALTER TABLE $change");
