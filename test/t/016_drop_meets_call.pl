@@ -140,7 +140,7 @@ for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_origin', 'idem_policy', 'id
 # Nor is a column touched that is of another type now, or gone.
 for my $change ('idem_record ALTER COLUMN code TYPE text', 'idem_record DROP COLUMN ttl CASCADE',
 	'idem_step ALTER COLUMN result TYPE jsonb', 'idem_intent ALTER COLUMN response TYPE jsonb',
-	'idem_policy_steps DROP COLUMN steps CASCADE', 'idem_origin ALTER COLUMN adopted_at TYPE text')
+	'idem_origin ALTER COLUMN adopted_at TYPE text')
 {
 	fresh();
 	$node->safe_psql('postgres', "ALTER TABLE $change");
