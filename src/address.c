@@ -311,6 +311,12 @@ address_wait(const IdemAddress *address, bool keep, int64 timeout_us)
 									 0, false);
 		}
 		(void) acquire(address, mode, false);
+
+		/*
+		 * The time may have run out just when the lock was granted.  What is
+		 * pending then must not end a later statement of the caller.
+		 */
+		CHECK_FOR_INTERRUPTS();
 		if (!keep)
 			release(address, mode);
 		AtEOXact_GUC(true, nest_level);

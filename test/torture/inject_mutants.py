@@ -26,6 +26,8 @@ MUTANTS = {
         ("policy.c", "			cache_valid = false;\n			PG_RE_THROW();", "			PG_RE_THROW();")]),
     "every error of a wait is taken for its end": ("top", "claim: waits, owner rolls back", [
         ("address.c", "if (!ours || geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE)", "if (!ours)")]),
+    "what is pending after a wait is left to others": ("timeout", "claim: waits, owner rolls back", [
+        ("address.c", "		CHECK_FOR_INTERRUPTS();\n", "")]),
     "a wait can leave its subtransaction behind": ("block", "claim: in progress, after a wait", [
         ("address.c", "		RollbackAndReleaseCurrentSubTransaction();",
          "		pfree(MemoryContextAlloc(context, 8));\n"

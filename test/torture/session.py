@@ -123,7 +123,7 @@ class Session:
                 self.db.close()
             elif state not in self.allowed | set(allow) and not self.tolerates(state):
                 self.fault(f"{what}: {state} {error.diag.message_primary};"
-                           f" {error.diag.message_detail}; {args}")
+                           f" {error.diag.message_detail}; {error.diag.context}; {args}")
             raise Lost(state) from error
 
     def call(self, function, sql, args, facts, allow=()):
@@ -156,7 +156,7 @@ class Session:
             if error.sqlstate not in codes:
                 if code_of(error) not in self.allowed and not self.tolerates(code_of(error)):
                     self.fault(f"{function}: {error.sqlstate} {error.diag.message_primary};"
-                               f" {error.diag.message_detail}; {args}")
+                               f" {error.diag.message_detail}; {error.diag.context}; {args}")
                 raise Lost from error
             self.run("rollback to", "ROLLBACK TO asked")
             return True

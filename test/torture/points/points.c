@@ -12,6 +12,8 @@
  *		error		an error with SQLSTATE INJ00, or a call that says it failed
  *		cancel		what a cancel request does: a signal
  *		terminate	what pg_terminate_backend() does
+ *		timeout		the lock timeout expires when the lock has just been granted;
+ *					only waits that have one are points then
  *
  *-------------------------------------------------------------------------
  */
@@ -25,8 +27,10 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "points.h"
+#include "storage/proc.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/timeout.h"
 
 PG_MODULE_MAGIC;
 
@@ -34,13 +38,15 @@ typedef enum How
 {
 	HOW_ERROR,
 	HOW_CANCEL,
-	HOW_TERMINATE
+	HOW_TERMINATE,
+	HOW_TIMEOUT
 } How;
 
 static const struct config_enum_entry how_options[] = {
 	{"error", HOW_ERROR, false},
 	{"cancel", HOW_CANCEL, false},
 	{"terminate", HOW_TERMINATE, false},
+	{"timeout", HOW_TIMEOUT, false},
 	{NULL, 0, false}
 };
 
@@ -108,14 +114,30 @@ go_off(InjectPoint *point)
 void
 inject_point(InjectPoint *point)
 {
-	if (pass(point))
+	if (how != HOW_TIMEOUT && pass(point))
 		go_off(point);
+}
+
+/*
+ * A lock is granted.  The server does not ask for interrupts any more before
+ * it stops the timer, so the cancel that its expiry is stays to be dealt with
+ * by whoever asks next.
+ */
+void
+inject_timeout(InjectPoint *point)
+{
+	if (how != HOW_TIMEOUT || LockTimeout == 0 || !pass(point))
+		return;
+	enable_timeout_after(LOCK_TIMEOUT, 1);
+	while (!QueryCancelPending)
+		pg_usleep(100);
+	disable_timeout(LOCK_TIMEOUT, true);
 }
 
 bool
 inject_failure(InjectPoint *point)
 {
-	if (!pass(point))
+	if (how == HOW_TIMEOUT || !pass(point))
 		return false;
 	if (how == HOW_ERROR)
 		return true;

@@ -27,6 +27,7 @@ typedef struct InjectPoint
 extern void inject_register(InjectPoint *first, InjectPoint *end);
 extern void inject_point(InjectPoint *point);
 extern bool inject_failure(InjectPoint *point);
+extern void inject_timeout(InjectPoint *point);
 
 #ifndef INJECT_LIBRARY			/* in each file of the extension */
 
@@ -81,6 +82,17 @@ register_points(void)
 	(INJECT_AT("pg_cryptohash_final", inject_failure) ? -1 : \
 	 pg_cryptohash_final(__VA_ARGS__))
 #endif
+
+/* What may wait has two points: before, and when the wait is over. */
+#define LockAcquire(tag, mode, session, dont_wait) \
+	({ \
+		LockAcquireResult result_of_lock; \
+		INJECT_POINT("LockAcquire"); \
+		result_of_lock = LockAcquire(tag, mode, session, dont_wait); \
+		if (!(dont_wait)) \
+			INJECT_AT("LockAcquire, granted", inject_timeout); \
+		result_of_lock; \
+	})
 
 /* Calls of functions that are hidden in macros. */
 #undef CHECK_FOR_INTERRUPTS
