@@ -184,11 +184,6 @@ catalog_get(void)
 	IdemCatalog found;
 	int			reads = 0;
 
-	/*
-	 * Our functions are PARALLEL UNSAFE, but a function that calls them may
-	 * say otherwise of itself: the claim would end with the worker.
-	 */
-	PreventCommandIfParallelMode("functions of extension \"idempotency\"");
 	if (catalog_valid)
 		return &catalog;
 

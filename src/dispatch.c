@@ -88,6 +88,7 @@ static void
 begin(HandOut *out, FunctionCallInfo fcinfo, const char *name)
 {
 	PreventCommandIfReadOnly(name);
+	PreventCommandIfParallelMode(name);
 	adopt_require(NULL);
 	out->target = PG_ARGISNULL(0) ? NULL : PG_GETARG_TEXT_PP(0);
 	address_check_text("target", out->target, IDEM_TARGET_MAX,

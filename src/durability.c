@@ -43,6 +43,14 @@ durability_require_writable(const IdemAddress *address)
 				 errmsg("cannot claim or complete a command in a read-only transaction"),
 				 address_errdetail(address),
 				 errhint("Use idem_replay() to read, or a read-write transaction on the primary.")));
+
+	/* a function that calls may say PARALLEL SAFE of itself */
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot claim or complete a command during a parallel operation"),
+				 address_errdetail(address),
+				 errhint("Mark the function that calls as PARALLEL UNSAFE.")));
 }
 
 /*

@@ -105,6 +105,7 @@ require_right(const char *call)
 {
 	access_require(NULL);
 	PreventCommandIfReadOnly(call);
+	PreventCommandIfParallelMode(call);
 }
 
 PG_FUNCTION_INFO_V1(idem_sweep);

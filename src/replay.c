@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "idempotency.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
@@ -73,6 +74,7 @@ idem_replay(PG_FUNCTION_ARGS)
 	bool		again = false;
 	Datum		result;
 
+	PreventCommandIfParallelMode("idem_replay()");
 	address_set_args(&claim.address, fcinfo, 0);
 	policy_get(claim.address.operation, &claim.policy);
 	claim_set_request(&claim, fcinfo->args[3], fcinfo->args[4], null_datum());

@@ -1,6 +1,7 @@
 """One of the processes that fight for the same commands; it notes what it was told."""
 
 import collections
+import contextlib
 import random
 import time
 import uuid
@@ -38,6 +39,13 @@ class Contender:
     def connect(self):
         self.db = psycopg.connect(autocommit=True, application_name=f"contender {self.number}")
 
+    def connect_again(self):
+        """A session may be terminated before it can say that it is there."""
+        self.counts["terminated"] += 1
+        while self.db.closed:
+            with contextlib.suppress(psycopg.OperationalError):
+                self.connect()
+
     def run(self):
         actions = {self.atomic: 6, self.with_lease: 6, self.late: 2, self.repeat: 2,
                    self.batch: 2, self.execute: 2, self.replay: 2, self.wrong: 1,
@@ -57,14 +65,21 @@ class Contender:
     def note_error(self, action, error):
         """Ends what was going on.  Only what this test itself provokes may happen."""
         if self.db.closed:
-            self.counts["terminated"] += 1
-            self.connect()
+            self.connect_again()
             return
         self.counts[f"error {error.sqlstate}"] += 1
         if error.sqlstate != "57014" and (action, error.sqlstate) != ("timeouts", "55P03"):
             self.faults.append(f"{action}: {error.sqlstate} {error.diag.message_primary};"
                                f" {error.diag.message_detail}")
-        self.db.execute("ROLLBACK")
+        self.rollback()
+
+    def rollback(self):
+        """Who was cancelled may be terminated before he comes to that, or be cancelled again."""
+        try:
+            self.db.execute("ROLLBACK")
+        except psycopg.Error:
+            self.db.close()
+            self.connect_again()
 
     def look_for_locks(self):
         left, = self.db.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
