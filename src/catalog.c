@@ -96,7 +96,7 @@ refuse(const char *detail, const char *hint)
  * EXTENSION UPDATE, and by a reconnect where a session has loaded an older
  * library.  Rows are read and written by column number, so a table with other
  * columns than expected must not be touched; nor one of whose columns somebody
- * has changed the type.
+ * has changed the type.  A table that a crash empties forgets what has run.
  */
 static void
 require_columns(const char *name, Oid relid, int expected, const Oid *types)
@@ -106,7 +106,12 @@ require_columns(const char *name, Oid relid, int expected, const Oid *types)
 
 	if (HeapTupleIsValid(tuple))
 	{
-		columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
+
+		columns = class->relnatts;
+		if (class->relpersistence != RELPERSISTENCE_PERMANENT)
+			refuse(psprintf("%s is unlogged: a crash empties it.", name),
+				   psprintf("Run ALTER TABLE %s SET LOGGED.", name));
 		ReleaseSysCache(tuple);
 	}
 	if (columns != expected)

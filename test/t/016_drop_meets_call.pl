@@ -137,8 +137,10 @@ for my $change ((map { "TABLE $_ ADD COLUMN" } 'idem_origin', 'idem_policy', 'id
 	  for $meets{idem_record}, $meets{idem_step};
 }
 
-# Nor is a column touched that is of another type now, or gone.
-for my $change ('idem_record ALTER COLUMN code TYPE text', 'idem_record DROP COLUMN ttl CASCADE',
+# Nor is a column touched that is of another type now, or gone; nor a table that a
+# crash empties.
+for my $change ((map { "$_ SET UNLOGGED" } 'idem_origin', 'idem_policy', 'idem_policy_steps', sort keys %meets),
+	'idem_record ALTER COLUMN code TYPE text', 'idem_record DROP COLUMN ttl CASCADE',
 	'idem_step ALTER COLUMN result TYPE jsonb', 'idem_intent ALTER COLUMN response TYPE jsonb',
 	'idem_origin ALTER COLUMN adopted_at TYPE text')
 {
