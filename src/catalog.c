@@ -18,6 +18,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_extension.h"
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "intent.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -230,4 +231,51 @@ catalog_open(const Oid *table, LOCKMODE mode)
 	}
 	catalog_get();
 	return rel;
+}
+
+static void
+refuse_index(const char *what)
+{
+	refuse(psprintf("%s is missing, or not valid.", what),
+		   "Make it as the extension's script does, or REINDEX it.");
+}
+
+/*
+ * Opens an index of an open table, to look for rows.  One that somebody is
+ * making anew does not have all of them yet, and what it does not have would be
+ * taken for new.  That which REINDEX CONCURRENTLY has put another in the place
+ * of is not valid any more either: then the catalogue knows the other.
+ */
+Relation
+catalog_open_named(const Oid *index, const char *name, LOCKMODE mode)
+{
+	for (int reads = 0; reads < MAX_READS; reads++)
+	{
+		Relation	rel;
+
+		if (!OidIsValid(*index))
+			break;
+		rel = index_open(*index, mode);
+		if (rel->rd_index->indisvalid)
+			return rel;
+		index_close(rel, mode);
+		catalog_valid = false;
+		catalog_get();
+	}
+	refuse_index(psprintf("Index %s", name));
+	return NULL;				/* keep compilers quiet */
+}
+
+/*
+ * The same for the primary key; the server calls none so that is not valid.
+ */
+Relation
+catalog_open_key(Relation table, LOCKMODE mode)
+{
+	Oid			key = compat_primary_key(table);
+
+	if (!OidIsValid(key))
+		refuse_index(psprintf("The primary key of %s",
+							  RelationGetRelationName(table)));
+	return index_open(key, mode);
 }

@@ -140,13 +140,13 @@ advance(const HandOut *out, Queue *queue)
 }
 
 static void
-add_queue(HandOut *out, QueueKind kind, Oid index)
+add_queue(HandOut *out, QueueKind kind, Relation index)
 {
 	Queue	   *queue = &out->queues[out->nqueues++];
 	ScanKeyData keys[2];
 
 	queue->kind = kind;
-	queue->index = index_open(index, AccessShareLock);
+	queue->index = index;
 	queue->scan = compat_index_beginscan(out->table.rel, queue->index,
 										 out->snapshot, 2);
 	queue->slot = table_slot_create(out->table.rel, NULL);
@@ -272,8 +272,10 @@ idem_dispatch(PG_FUNCTION_ARGS)
 	HandOut		out;
 
 	begin(&out, fcinfo, "idem_dispatch()");
-	add_queue(&out, QUEUE_DUE, catalog_get()->intent_due);
-	add_queue(&out, QUEUE_RESEND, catalog_get()->intent_resend);
+	add_queue(&out, QUEUE_DUE,
+			  catalog_open_index(intent_due, AccessShareLock));
+	add_queue(&out, QUEUE_RESEND,
+			  catalog_open_index(intent_resend, AccessShareLock));
 	return hand_out(&out, fcinfo);
 }
 
@@ -284,7 +286,9 @@ idem_reconcile(PG_FUNCTION_ARGS)
 	HandOut		out;
 
 	begin(&out, fcinfo, "idem_reconcile()");
-	add_queue(&out, QUEUE_AGELESS, catalog_get()->intent_open);
-	add_queue(&out, QUEUE_LAPSED, catalog_get()->intent_open);
+	add_queue(&out, QUEUE_AGELESS,
+			  catalog_open_index(intent_open, AccessShareLock));
+	add_queue(&out, QUEUE_LAPSED,
+			  catalog_open_index(intent_open, AccessShareLock));
 	return hand_out(&out, fcinfo);
 }

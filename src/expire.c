@@ -67,9 +67,9 @@ expire_begin(IdemExpiry *pass)
 }
 
 static void
-range_open(Range *range, IdemTable *table, Oid index, int nkeys)
+range_open(Range *range, IdemTable *table, Relation index, int nkeys)
 {
-	range->index = index_open(index, AccessShareLock);
+	range->index = index;
 	range->scan = compat_index_beginscan(table->rel, range->index,
 										 SnapshotSelf, nkeys);
 	range->slot = table_slot_create(table->rel, NULL);
@@ -217,7 +217,8 @@ expire_sweep(IdemExpiry *pass, int limit)
 	Range		range;
 
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	range_open(&range, &table, catalog_get()->record_expiring, 2);
+	range_open(&range, &table,
+			   catalog_open_index(record_expiring, AccessShareLock), 2);
 	range_to_sweep(&range, pass);
 	while (swept < limit && range_next(&range))
 	{
@@ -289,8 +290,10 @@ expire_purge(IdemExpiry *pass, int limit)
 	Range		range;
 
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	range_open(&operations, &table, catalog_get()->record_tombstone, 1);
-	range_open(&range, &table, catalog_get()->record_tombstone, 3);
+	range_open(&operations, &table,
+			   catalog_open_index(record_tombstone, AccessShareLock), 1);
+	range_open(&range, &table,
+			   catalog_open_index(record_tombstone, AccessShareLock), 3);
 	do
 	{
 		purged += purge_operation(pass, &table, &range, limit - purged);
@@ -317,13 +320,16 @@ expire_backlog(int64 limit)
 
 	expire_begin(&pass);
 	record_open(&table, AccessShareLock, SnapshotSelf);
-	range_open(&range, &table, catalog_get()->record_expiring, 2);
+	range_open(&range, &table,
+			   catalog_open_index(record_expiring, AccessShareLock), 2);
 	range_to_sweep(&range, &pass);
 	found = range_count(&range, limit);
 	range_close(&range);
 
-	range_open(&operations, &table, catalog_get()->record_tombstone, 1);
-	range_open(&range, &table, catalog_get()->record_tombstone, 3);
+	range_open(&operations, &table,
+			   catalog_open_index(record_tombstone, AccessShareLock), 1);
+	range_open(&range, &table,
+			   catalog_open_index(record_tombstone, AccessShareLock), 3);
 	while (found < limit && next_operation(&operations, &pass))
 	{
 		if (range_to_purge(&range, &pass, &until))

@@ -73,7 +73,7 @@ intents_find(IdemIntentTable *table, Datum id, IdemIntent *intent)
 	/* what this very command wrote counts as well */
 	CommandCounterIncrement();
 	/* asked for at each call, so that REINDEX CONCURRENTLY is safe */
-	pkey = index_open(compat_primary_key(table->rel), RowExclusiveLock);
+	pkey = catalog_open_key(table->rel, RowExclusiveLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_UUID_EQ, id);
 	scan = compat_index_beginscan(table->rel, pkey, SnapshotAny, 1);
@@ -201,7 +201,7 @@ intent_exists(const IdemAddress *address, IdemIntents which,
 
 	CommandCounterIncrement();
 	intents_open(&table);
-	index = index_open(catalog_get()->intent_address, AccessShareLock);
+	index = catalog_open_index(intent_address, AccessShareLock);
 	snapshot = RegisterSnapshot(GetLatestSnapshot());
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->tenant));

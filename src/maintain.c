@@ -177,7 +177,7 @@ give_up_lapsed(Maintenance *run)
 	if (adopt_is_copy())
 		return 0;
 	record_open(&table, RowExclusiveLock, SnapshotSelf);
-	index = index_open(catalog_get()->record_open, AccessShareLock);
+	index = catalog_open_index(record_open, AccessShareLock);
 	scan = compat_index_beginscan(table.rel, index, SnapshotSelf, 3);
 	slot = table_slot_create(table.rel, NULL);
 	ScanKeyInit(&keys[0], 1, BTEqualStrategyNumber, F_TEXTEQ,

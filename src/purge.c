@@ -24,30 +24,55 @@
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
+typedef enum Part
+{
+	STEPS,
+	INTENTS,
+	EVENTS
+} Part;
+
 /* The rows of a command in one of the tables. */
 typedef struct Rows
 {
 	Relation	rel;
+	Relation	index;
 	Snapshot	snapshot;
 	SysScanDesc scan;
 } Rows;
+
+static void
+open_relations(Rows *rows, Part part)
+{
+	const IdemCatalog *catalog = catalog_get();
+
+	switch (part)
+	{
+		case STEPS:
+			rows->rel = catalog_open(&catalog->step, RowExclusiveLock);
+			rows->index = catalog_open_key(rows->rel, AccessShareLock);
+			break;
+		case INTENTS:
+			rows->rel = catalog_open(&catalog->intent, RowExclusiveLock);
+			rows->index = catalog_open_index(intent_address, AccessShareLock);
+			break;
+		case EVENTS:
+			rows->rel = catalog_open(&catalog->event, RowExclusiveLock);
+			rows->index = catalog_open_index(event_address, AccessShareLock);
+			break;
+	}
+}
 
 /*
  * The tables name a command by columns called tenant, operation and key.
  */
 static void
-rows_open(Rows *rows, const Oid *table, const Oid *by_address,
-		  const IdemAddress *address)
+rows_open(Rows *rows, Part part, const IdemAddress *address)
 {
 	Oid			relid;
-	Oid			index;
 	ScanKeyData keys[3];
 
-	rows->rel = catalog_open(table, RowExclusiveLock);
+	open_relations(rows, part);
 	relid = RelationGetRelid(rows->rel);
-	/* the lock may have brought the news of another index */
-	catalog_get();
-	index = by_address != NULL ? *by_address : compat_primary_key(rows->rel);
 	ScanKeyInit(&keys[0], get_attnum(relid, "tenant"),
 				BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->tenant));
@@ -58,37 +83,41 @@ rows_open(Rows *rows, const Oid *table, const Oid *by_address,
 				BTEqualStrategyNumber, F_TEXTEQ,
 				PointerGetDatum(address->key));
 	rows->snapshot = RegisterSnapshot(GetLatestSnapshot());
-	rows->scan = systable_beginscan(rows->rel, index, true, rows->snapshot, 3,
-									keys);
+	rows->scan = systable_beginscan_ordered(rows->rel, rows->index,
+											rows->snapshot, 3, keys);
 }
 
 static void
 rows_close(Rows *rows)
 {
-	systable_endscan(rows->scan);
+	systable_endscan_ordered(rows->scan);
 	UnregisterSnapshot(rows->snapshot);
+	index_close(rows->index, NoLock);
 	table_close(rows->rel, NoLock);
+}
+
+static HeapTuple
+rows_next(Rows *rows)
+{
+	return systable_getnext_ordered(rows->scan, ForwardScanDirection);
 }
 
 /*
  * Does the application refer to one of them?
  */
 static bool
-rows_needed(const Oid *table, const Oid *by_address,
-			const IdemAddress *address)
+rows_needed(Part part, const IdemAddress *address)
 {
-	Relation	rel = catalog_open(table, RowExclusiveLock);
 	bool		needed = false;
 	Rows		rows;
 
-	if (may_be_referred_to(rel))
+	rows_open(&rows, part, address);
+	if (may_be_referred_to(rows.rel))
 	{
-		rows_open(&rows, table, by_address, address);
-		while (!needed && HeapTupleIsValid(systable_getnext(rows.scan)))
-			needed = is_referred_to(rel, rows.scan->slot);
-		rows_close(&rows);
+		while (!needed && rows_next(&rows) != NULL)
+			needed = is_referred_to(rows.rel, rows.scan->slot);
 	}
-	table_close(rel, NoLock);
+	rows_close(&rows);
 	return needed;
 }
 
@@ -99,23 +128,19 @@ bool
 purge_must_wait(IdemTable *table, const IdemAddress *address,
 				TupleTableSlot *row)
 {
-	const IdemCatalog *catalog = catalog_get();
-
 	return intent_exists(address, INTENTS_UNSETTLED, INTENT_EVER) ||
-		is_referred_to(table->rel, row) ||
-		rows_needed(&catalog->step, NULL, address) ||
-		rows_needed(&catalog->intent, &catalog->intent_address, address) ||
-		rows_needed(&catalog->event, &catalog->event_address, address);
+		is_referred_to(table->rel, row) || rows_needed(STEPS, address) ||
+		rows_needed(INTENTS, address) || rows_needed(EVENTS, address);
 }
 
 static void
-delete_rows(const Oid *table, const Oid *by_address, const IdemAddress *address)
+delete_rows(Part part, const IdemAddress *address)
 {
 	Rows		rows;
 	HeapTuple	tuple;
 
-	rows_open(&rows, table, by_address, address);
-	while (HeapTupleIsValid(tuple = systable_getnext(rows.scan)))
+	rows_open(&rows, part, address);
+	while ((tuple = rows_next(&rows)) != NULL)
 		writer_delete(rows.rel, tuple->t_self, rows.snapshot);
 	rows_close(&rows);
 }
@@ -126,9 +151,7 @@ delete_rows(const Oid *table, const Oid *by_address, const IdemAddress *address)
 void
 purge_rows(const IdemAddress *address)
 {
-	const IdemCatalog *catalog = catalog_get();
-
-	delete_rows(&catalog->step, NULL, address);
-	delete_rows(&catalog->intent, &catalog->intent_address, address);
-	delete_rows(&catalog->event, &catalog->event_address, address);
+	delete_rows(STEPS, address);
+	delete_rows(INTENTS, address);
+	delete_rows(EVENTS, address);
 }

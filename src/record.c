@@ -53,9 +53,9 @@ record_open(IdemTable *table, LOCKMODE mode, Snapshot snapshot)
  * The index is asked for at each call, so that REINDEX CONCURRENTLY is safe.
  */
 static void
-open_probe(IdemTable *table, IdemProbe *probe, Oid index)
+open_probe(IdemTable *table, IdemProbe *probe, Relation index)
 {
-	probe->index = index_open(index, table->mode);
+	probe->index = index;
 	probe->scan = compat_index_beginscan(table->rel, probe->index,
 										 table->snapshot, 3);
 	probe->found = table_slot_create(table->rel, NULL);
@@ -129,7 +129,7 @@ record_probe(IdemTable *table, const IdemAddress *address,
 {
 	if (table->by_address.scan == NULL)
 		open_probe(table, &table->by_address,
-				   compat_primary_key(table->rel));
+				   catalog_open_key(table->rel, table->mode));
 	return ask(&table->by_address, address, record);
 }
 
@@ -147,7 +147,7 @@ record_probe_again(IdemTable *table, TupleTableSlot *seen,
 	ItemPointerData tid = seen->tts_tid;
 
 	if (probe->scan == NULL)
-		open_probe(table, probe, compat_primary_key(table->rel));
+		open_probe(table, probe, catalog_open_key(table->rel, table->mode));
 	if (!table_tuple_fetch_row_version(table->rel, &tid, table->snapshot,
 									   probe->found))
 	{
@@ -168,7 +168,8 @@ record_probe_guard(IdemTable *table, const IdemAddress *lock,
 	IdemProbe  *probe = &table->by_guard;
 
 	if (probe->scan == NULL)
-		open_probe(table, probe, catalog_get()->record_guard);
+		open_probe(table, probe,
+				   catalog_open_index(record_guard, table->mode));
 	if (!ask(probe, lock, record))
 		return false;
 	*key = record_row_key(probe->found->tts_values);

@@ -94,8 +94,7 @@ steps_close(StepTable *table)
 static bool
 steps_find(StepTable *table, const IdemAddress *address, text *name)
 {
-	Relation	pkey = index_open(compat_primary_key(table->rel),
-								  AccessShareLock);
+	Relation	pkey = catalog_open_key(table->rel, AccessShareLock);
 	IndexScanDesc scan = compat_index_beginscan(table->rel, pkey,
 												SnapshotSelf, 4);
 	text	   *parts[] = {address->tenant, address->operation, address->key,
