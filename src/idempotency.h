@@ -115,11 +115,11 @@ extern const IdemCatalog *catalog_get(void);
 extern Relation catalog_open(const Oid *table, LOCKMODE mode);
 extern Relation catalog_open_named(const Oid *index, const char *name,
 								   LOCKMODE mode);
+extern Relation catalog_open_key(Relation table, LOCKMODE mode);
 
 /* An index by its member in the catalogue. */
 #define catalog_open_index(member, mode) \
 	catalog_open_named(&catalog_get()->member, "idem_" #member, mode)
-extern Relation catalog_open_key(Relation table, LOCKMODE mode);
 
 /*
  * durability.c: how safe a commit has to be.
