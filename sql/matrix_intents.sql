@@ -4,6 +4,15 @@
 -- returned, or nothing, or the SQLSTATE that refused; a star says that the
 -- stored row has changed.  Who has spoken asks with the token he had.
 
+-- Ten tries, so that it is not due again within some minutes.
+CREATE FUNCTION pg_temp.defer(intent idem_intent) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR try IN 1 .. 10 LOOP
+		intent := idem_send(intent.operation_id, 'w', '1 h');
+		PERFORM idem_defer(intent.operation_id, intent.token, 'busy');
+	END LOOP;
+END $$;
+
 -- Leads an intent into a state.  "safe": it may be sent again for an hour.
 CREATE PROCEDURE pg_temp.reach(wanted text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -15,19 +24,19 @@ BEGIN
 	COMMIT;
 	IF state = 'pending' THEN
 		RETURN;
+	ELSIF state = 'deferred' THEN
+		PERFORM pg_temp.defer(intent);
+		RETURN;
 	END IF;
 	intent := idem_send(intent.operation_id, 'w', CASE state WHEN 'in flight' THEN interval '1 h' ELSE '1 us' END);
 	CASE split_part(state, ', ', 1)
-	WHEN 'deferred' THEN
-		PERFORM idem_defer(intent.operation_id, intent.token, 'busy');
 	WHEN 'confirmed' THEN
 		PERFORM idem_confirm(intent.operation_id, intent.token, '1');
 	WHEN 'rejected' THEN
 		PERFORM idem_reject(intent.operation_id, intent.token, 'no', '1');
 	WHEN 'unknown' THEN
 		IF state = 'unknown, deferred' THEN
-			intent := idem_send(intent.operation_id, 'w', '1 h');
-			PERFORM idem_defer(intent.operation_id, intent.token, 'busy');
+			PERFORM pg_temp.defer(intent);
 			RETURN;
 		END IF;
 		intent := idem_reconcile(wanted, 'r', 1, CASE state WHEN 'unknown, asked' THEN interval '1 h' ELSE '1 us' END);
