@@ -4,7 +4,7 @@
 EXTENSION = idempotency
 MODULE_big = idempotency
 OBJS = src/idempotency.o src/settings.o src/duration.o src/state.o \
-	src/paths.o src/digest.o src/fingerprint.o src/access.o src/address.o src/catalog.o \
+	src/paths.o src/digest.o src/fingerprint.o src/access.o src/address.o src/catalog.o src/index.o \
 	src/durability.o src/ticket.o src/writer.o src/triggers.o src/referred.o src/record_row.o src/record.o \
 	src/pending.o src/policy.o src/answer.o src/attempt.o src/claim.o src/complete.o src/replay.o \
 	src/execute.o src/batch.o src/event.o src/intent_row.o src/intent.o \

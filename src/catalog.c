@@ -236,7 +236,7 @@ catalog_open(const Oid *table, LOCKMODE mode)
 static void
 refuse_index(const char *what)
 {
-	refuse(psprintf("%s is missing, or not valid.", what),
+	refuse(psprintf("%s is missing, not valid, or not what it was.", what),
 		   "Make it as the extension's script does, or REINDEX it.");
 }
 
@@ -244,21 +244,22 @@ refuse_index(const char *what)
  * Opens an index of an open table, to look for rows.  One that somebody is
  * making anew does not have all of them yet, and what it does not have would be
  * taken for new.  That which REINDEX CONCURRENTLY has put another in the place
- * of is not valid any more either: then the catalogue knows the other.
+ * of is not valid any more either: then the catalogue knows the other.  Of one
+ * that gets its name by ALTER INDEX there is no news.
  */
 Relation
 catalog_open_named(const Oid *index, const char *name, LOCKMODE mode)
 {
 	for (int reads = 0; reads < MAX_READS; reads++)
 	{
-		Relation	rel;
+		if (OidIsValid(*index))
+		{
+			Relation	rel = index_open(*index, mode);
 
-		if (!OidIsValid(*index))
-			break;
-		rel = index_open(*index, mode);
-		if (rel->rd_index->indisvalid)
-			return rel;
-		index_close(rel, mode);
+			if (rel->rd_index->indisvalid && index_fits(*index))
+				return rel;
+			index_close(rel, mode);
+		}
 		catalog_valid = false;
 		catalog_get();
 	}
@@ -274,7 +275,7 @@ catalog_open_key(Relation table, LOCKMODE mode)
 {
 	Oid			key = compat_primary_key(table);
 
-	if (!OidIsValid(key))
+	if (!OidIsValid(key) || !index_fits(key))
 		refuse_index(psprintf("The primary key of %s",
 							  RelationGetRelationName(table)));
 	return index_open(key, mode);

@@ -122,6 +122,11 @@ extern Relation catalog_open_key(Relation table, LOCKMODE mode);
 	catalog_open_named(&catalog_get()->member, "idem_" #member, mode)
 
 /*
+ * index.c: what an index has to be like.
+ */
+extern bool index_fits(Oid oid);
+
+/*
  * durability.c: how safe a commit has to be.
  */
 extern void durability_require_writable(const IdemAddress *address);

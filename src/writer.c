@@ -57,14 +57,15 @@ writer_open(IdemWriter *writer, Relation rel)
 
 /*
  * Whether a partial index has no entry for the next row.  The caller knows:
- * to work the predicate out takes the executor.
+ * to work the predicate out takes the executor.  Not where the predicate is
+ * another than the caller's.
  */
 void
 writer_skip(IdemWriter *writer, Oid index, bool skip)
 {
 	for (int i = 0; i < writer->nindexes; i++)
 	{
-		if (writer->indexes[i].oid != index)
+		if (writer->indexes[i].oid != index || !index_fits(index))
 			continue;
 		writer->indexes[i].told = true;
 		writer->indexes[i].skip = skip;
