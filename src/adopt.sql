@@ -61,6 +61,12 @@ BEGIN
 	SELECT c.system_identifier, d.oid, clock_timestamp()
 	FROM pg_control_system() AS c, pg_database d
 	WHERE d.datname = current_database();
+	/* logical replication brings events, and leaves their sequence behind */
+	PERFORM setval(own.sequence, max(e.id))
+	FROM pg_get_serial_sequence('@extschema@.idem_event', 'id') AS own (sequence),
+		 @extschema@.idem_event e
+	GROUP BY own.sequence
+	HAVING max(e.id) > coalesce(pg_sequence_last_value(own.sequence::regclass), 0);
 	IF nothing_since THEN
 		RETURN;
 	END IF;
