@@ -26,6 +26,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/syscache.h"
 
 static IdemCatalog catalog;
@@ -97,7 +98,8 @@ refuse(const char *detail, const char *hint)
  * EXTENSION UPDATE, and by a reconnect where a session has loaded an older
  * library.  Rows are read and written by column number, so a table with other
  * columns than expected must not be touched; nor one of whose columns somebody
- * has changed the type.  A table that a crash empties forgets what has run.
+ * has changed the type.  A table that a crash empties forgets what has run; one
+ * that hides rows from its owner hides them from the functions in SQL.
  */
 static void
 require_columns(const char *name, Oid relid, int expected, const Oid *types)
@@ -113,6 +115,11 @@ require_columns(const char *name, Oid relid, int expected, const Oid *types)
 		if (class->relpersistence != RELPERSISTENCE_PERMANENT)
 			refuse(psprintf("%s is unlogged: a crash empties it.", name),
 				   psprintf("Run ALTER TABLE %s SET LOGGED.", name));
+		if (class->relforcerowsecurity &&
+			check_enable_rls(relid, class->relowner, true) == RLS_ENABLED)
+			refuse(psprintf("%s hides rows from its owner.", name),
+				   psprintf("Run ALTER TABLE %s NO FORCE ROW LEVEL SECURITY.",
+							name));
 		ReleaseSysCache(tuple);
 	}
 	if (columns != expected)

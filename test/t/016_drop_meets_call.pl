@@ -150,5 +150,19 @@ for my $change ((map { "$_ SET UNLOGGED" } 'idem_origin', 'idem_policy', 'idem_p
 	  for $meets{idem_record}, $meets{idem_step};
 }
 
+# A table that hides rows from its owner, whose rights recovery and adoption have;
+# from a superuser none does.
+$node->safe_psql('postgres', 'CREATE ROLE plain');
+for my $table ('idem_origin', 'idem_policy', 'idem_policy_steps', sort keys %meets)
+{
+	fresh();
+	$node->safe_psql('postgres', "ALTER TABLE $table ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY");
+	is(sqlstate($caller, $meets{idem_record}), '00000', "$table hides nothing from a superuser");
+	$node->safe_psql('postgres', "ALTER TABLE $table OWNER TO plain");
+	is(sqlstate($caller, $meets{idem_record}), '55000', "$table hides rows from its owner");
+	$node->safe_psql('postgres', "ALTER TABLE $table NO FORCE ROW LEVEL SECURITY");
+	is(sqlstate($caller, $meets{idem_record}), '00000', 'and does not any more');
+}
+
 $_->quit for $caller, $changer;
 done_testing();
