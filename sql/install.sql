@@ -151,5 +151,28 @@ SELECT "50%s".idem_revoke('regress_idem_percent');
 REVOKE USAGE ON SCHEMA "50%s" FROM regress_idem_percent;
 DROP ROLE regress_idem_percent;
 
+-- Default privileges give no right on what it makes, of whatever kind.
+DROP EXTENSION idempotency;
+CREATE SCHEMA given;
+CREATE ROLE regress_idem_given;
+CREATE ROLE "regress idem Given";
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO regress_idem_given, "regress idem Given", PUBLIC;
+ALTER DEFAULT PRIVILEGES IN SCHEMA given GRANT SELECT ON TABLES TO regress_idem_given WITH GRANT OPTION;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO regress_idem_given, PUBLIC;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON ROUTINES TO regress_idem_given;
+ALTER DEFAULT PRIVILEGES GRANT ALL ON TYPES TO regress_idem_given;
+CREATE EXTENSION idempotency SCHEMA given;
+SELECT a.grantee::pg_catalog.regrole, pg_catalog.count(*)
+FROM (SELECT relacl AS acl FROM pg_catalog.pg_class WHERE relnamespace = 'given'::pg_catalog.regnamespace
+	  UNION ALL
+	  SELECT proacl FROM pg_catalog.pg_proc WHERE pronamespace = 'given'::pg_catalog.regnamespace
+	  UNION ALL
+	  SELECT typacl FROM pg_catalog.pg_type WHERE typnamespace = 'given'::pg_catalog.regnamespace) AS o,
+	 pg_catalog.aclexplode(o.acl) AS a
+WHERE a.grantee <> CURRENT_USER::pg_catalog.regrole
+GROUP BY 1;
+DROP OWNED BY regress_idem_given, "regress idem Given";
+DROP ROLE regress_idem_given, "regress idem Given";
+
 \c :back
 DROP DATABASE regress_idem_install;

@@ -155,3 +155,43 @@ COMMENT ON FUNCTION idem_revoke(regrole) IS
 Arguments: role.
 Returns: nothing.
 Errors: 22004, 25006, 42501 not the owner, 42704 no such role. Tables: none.';
+
+/*
+ * Default privileges (ALTER DEFAULT PRIVILEGES) have given rights on what was
+ * made above.
+ */
+DO $$
+DECLARE
+	command text;
+BEGIN
+	FOR command IN
+		WITH own AS (
+			SELECT d.classid, d.objid
+			FROM pg_depend d
+			JOIN pg_extension e ON d.refobjid = e.oid
+			WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+			  AND e.extname = 'idempotency'
+		), object (name, acl, owner) AS (
+			SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || c.oid::regclass,
+				   c.relacl, c.relowner
+			FROM pg_class c
+			JOIN own o ON o.classid = 'pg_class'::regclass AND o.objid = c.oid
+			UNION ALL
+			SELECT 'ROUTINE ' || p.oid::regprocedure, p.proacl, p.proowner
+			FROM pg_proc p
+			JOIN own o ON o.classid = 'pg_proc'::regclass AND o.objid = p.oid
+			UNION ALL
+			SELECT 'TYPE ' || t.oid::regtype, t.typacl, t.typowner
+			FROM pg_type t
+			JOIN own o ON o.classid = 'pg_type'::regclass AND o.objid = t.oid
+		)
+		SELECT DISTINCT format('REVOKE ALL ON %s FROM %s', o.name,
+							   CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+		FROM object o
+		CROSS JOIN LATERAL aclexplode(o.acl) AS a
+		WHERE a.grantee <> o.owner
+	LOOP
+		EXECUTE command;
+	END LOOP;
+END
+$$;

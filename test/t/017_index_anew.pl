@@ -88,6 +88,7 @@ for my $change (
 	[ idem_intent_address => 'tenant, operation, key', 'key, tenant, operation' ],
 	[ idem_intent_address => 'tenant, operation, key', 'tenant, operation' ],
 	[ idem_intent_due => ' AND send', '' ],
+	[ idem_intent_due => 'due_at', 'due_at, created_at' ],
 	[ idem_intent_open => 'lease_until', 'due_at' ],
 	[ idem_intent_resend => 'WHERE .*', '' ])
 {
