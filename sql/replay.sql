@@ -64,7 +64,25 @@ BEGIN;
 SELECT idem_release(idem_claim('t', 'replay', 'open', '1'));
 SELECT outcome, state FROM idem_replay('t', 'replay', 'open', '1');
 COMMIT;
+-- what the same command has completed is known
+SELECT (SELECT outcome FROM idem_replay('t', 'replay', t.key)) AS before,
+	   idem_complete(t, '1') IS NOT NULL AS completed,
+	   (SELECT outcome FROM idem_replay('t', 'replay', t.key)) AS after
+FROM idem_claim('t', 'replay', 'one command') AS t;
 
 -- Another tenant learns nothing.
 SELECT outcome, state, attempt, created_at, resource, response
 FROM idem_replay('t2', 'replay', 'done', '1');
+
+-- Asked once, whatever is read of its ticket, and not while it is only planned.
+SELECT (r).outcome,
+	   idem_complete(idem_claim('t', 'replay', 'one answer'), '1') IS NOT NULL
+	   AS completed,
+	   (r).outcome AS same, (r).response
+FROM (SELECT idem_replay('t', 'replay', 'one answer') AS r) AS s;
+DO $$
+BEGIN
+	EXECUTE 'EXPLAIN SELECT FROM pg_class
+			 WHERE relname = (idem_replay(''t'', ''replay'', '''')).key';
+END
+$$;

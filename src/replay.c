@@ -53,6 +53,8 @@ look_again(IdemTable *table, const IdemClaim *claim, IdemRecord *record,
 	bool		busy = address_is_locked_elsewhere(&claim->address);
 
 	record_close(table);
+	/* what this very command wrote counts as well */
+	CommandCounterIncrement();
 	PushActiveSnapshot(GetLatestSnapshot());
 	record_open(table, AccessShareLock, replay_snapshot());
 	if (look(table, claim, record, ticket))

@@ -1,3 +1,8 @@
+/*
+ * VOLATILE, though it only reads: it answers with what is true when it is
+ * called, not with what its statement began with.  The planner must not call
+ * it in advance, nor once more for each column that is asked of its ticket.
+ */
 CREATE FUNCTION idem_replay(
 	tenant text,
 	operation text,
@@ -5,7 +10,7 @@ CREATE FUNCTION idem_replay(
 	request jsonb DEFAULT NULL,
 	fingerprint bytea DEFAULT NULL
 ) RETURNS idem_ticket
-LANGUAGE c STABLE PARALLEL UNSAFE
+LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'idem_replay';
 REVOKE ALL ON FUNCTION idem_replay(text, text, text, jsonb, bytea) FROM PUBLIC;
 COMMENT ON FUNCTION idem_replay(text, text, text, jsonb, bytea) IS

@@ -182,7 +182,6 @@ SELECT results_eq(
 	('idem_fingerprint', 'i', 's'),
 	('idem_history', 's', 'u'),
 	('idem_operation_id', 'i', 's'),
-	('idem_replay', 's', 'u'),
 	('idem_require', 's', 's'),
 	('idem_tenant_allowed', 's', 's')$$,
 	'all are VOLATILE and PARALLEL UNSAFE, but those that only compute or read');
