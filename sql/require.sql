@@ -50,3 +50,13 @@ CALL pg_temp.refused('SELECT idem_require(NULL)');
 CALL pg_temp.refused($$SELECT idem_require('(,,,,,,,,,,,,,,,,,,,,)')$$);
 CALL pg_temp.refused($$SELECT idem_require('(Replay,t,o,k,,,,,,,,,,,,,,,,,)')$$);
 CALL pg_temp.refused($$SELECT idem_require('(replay,,o,k,,,,,,,,,,,,,,,,,)')$$);
+
+-- Nobody reads what it returns: it is called all the same, and nothing is done.
+CREATE TEMP TABLE effect (key text);
+CALL pg_temp.refused($$INSERT INTO effect
+	SELECT t.key FROM idem_claim('t', 'require', 'done', '2') AS t,
+		LATERAL (SELECT idem_require(t)) AS r$$);
+CALL pg_temp.refused($$INSERT INTO effect
+	SELECT s.key FROM (SELECT t.key, idem_require(t)
+					   FROM idem_claim('t', 'require', 'second', guard => 'g') AS t) AS s$$);
+SELECT count(*) FROM effect;

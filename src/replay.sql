@@ -19,8 +19,12 @@ Arguments: as in idem_claim; the request has to be the one that was claimed, oth
 Returns: a ticket without token: replay, in_progress, mismatch, expired, unknown, cancelled, or absent: no result is known here, which is no proof that there is none, least of all on a standby.
 Errors: 22004, 22023, 42501 tenant not allowed, ID503. Tables: reads idem_policy, idem_record.';
 
+/*
+ * VOLATILE, because what it does is to raise an error: where nobody reads what
+ * it returns, the planner would leave it out.
+ */
 CREATE FUNCTION idem_require(ticket idem_ticket) RETURNS idem_ticket
-LANGUAGE c STABLE PARALLEL SAFE
+LANGUAGE c VOLATILE PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'idem_require';
 REVOKE ALL ON FUNCTION idem_require(idem_ticket) FROM PUBLIC;
 COMMENT ON FUNCTION idem_require(idem_ticket) IS

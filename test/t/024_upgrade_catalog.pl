@@ -52,7 +52,7 @@ my @changes = (
 	'ALTER VIEW idem_stuck RENAME COLUMN since TO began' => qr/^\+ idem_stuck rule _RETURN .* AS began/m,
 	'ALTER VIEW idem_stuck RESET (security_barrier)' => qr/^- idem_stuck \| relation .*security_barrier/m,
 	'ALTER FUNCTION idem_require STABLE STRICT' => qr/^\+ idem_require\(idem_ticket\) \| function .*STRICT/m,
-	'ALTER FUNCTION idem_require VOLATILE' => qr/^\+ idem_require\(idem_ticket\) \| function .* v /m,
+	'ALTER FUNCTION idem_require STABLE' => qr/^\+ idem_require\(idem_ticket\) \| function .* s s /m,
 	'ALTER FUNCTION idem_require PARALLEL UNSAFE' => qr/^\+ idem_require\(idem_ticket\) \| function .* u /m,
 	'ALTER FUNCTION idem_require SECURITY DEFINER' => qr/^\+ idem_require\(idem_ticket\) \| function .*SECURITY DEFINER/m,
 	'ALTER FUNCTION idem_adopt SET search_path = public' => qr/^\+ idem_adopt\(.*search_path TO 'public'/m,
