@@ -172,8 +172,8 @@ BEGIN
 			WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 			  AND e.extname = 'idempotency'
 		), object (name, acl, owner) AS (
-			SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || c.oid::regclass,
-				   c.relacl, c.relowner
+			/* views and sequences as well */
+			SELECT 'TABLE ' || c.oid::regclass, c.relacl, c.relowner
 			FROM pg_class c
 			JOIN own o ON o.classid = 'pg_class'::regclass AND o.objid = c.oid
 			UNION ALL
