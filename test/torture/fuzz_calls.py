@@ -57,6 +57,8 @@ UNDONE = {
     "set_config": ("PERFORM set_config({setting}, {value}, true)", "22023 22004 42501"),
     "settings in use": (
         "PERFORM set_config({setting}, {value}, true); "
+        # an hour for somebody else's lease would be waited
+        "IF current_setting('idempotency.wait') = '1h' THEN SET LOCAL idempotency.wait = '1ms'; END IF; "
         "PERFORM idem_tenant_allowed({tenant}); "
         "PERFORM idem_claim({tenant}, {operation}, {key}, lease => {must})",
         "22023 22004 42501 ID503"),
